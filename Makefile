@@ -1,0 +1,38 @@
+# Everything runs inside .venv, which the first command creates; only Python, make and the
+# package registry are assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# An edited kernel must not meet a stale cache, so the cache is keyed on the package's sources.
+SOURCES := $(shell find src -name '*.py' | sort)
+SOURCE_KEY := $(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(SOURCE_KEY)
+
+.PHONY: install demo test lint format bench clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,cli,test,dev]"
+	touch $@
+
+demo: install
+	$(BIN)/python -m fenchel.demo
+
+test: demo
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .numba_cache demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

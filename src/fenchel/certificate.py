@@ -1,0 +1,132 @@
+"""The certificate: the only place where a duality gap is computed.
+
+For any U, and any V with rows in the simplex, weak duality bounds the optimum from both sides.
+
+Ball problem (MainEquationConstrained, radius R), for the given V::
+
+    dual(V) = -F(V) - R max_j (||G_U(j,:)||_* - lam c_j)_+
+
+Penalised problem (eq:erm, no radius needed): V must satisfy ``||G_U(j,:)||_* <= lam c_j``. It is
+moved towards the labels, ``V' = Y + s (V - Y)``, which keeps the rows in the simplex and scales
+G_U by s, until that holds; then ``dual(V') = -F(V')``. At s = 0 this is 0, the bound that every
+non-negative loss has: with lam = 0, or a feature without penalty, it may be all there is.
+
+Everything is float64 and computed afresh from U and V on the user's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+
+from fenchel.problem import Matrix, Problem
+
+#: Rows of V further from the simplex than this are a solver's mistake, not rounding.
+SIMPLEX_TOLERANCE = 1e-6
+
+#: V' is pulled inside its constraints by this relative amount, beyond the rounding of G_U.
+SAFETY = 1e-13
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the optimum, and the point that they belong to.
+
+    Attributes
+    ----------
+    U, V : the point: U is inside the ball, V is feasible for the dual of ``problem``.
+    primal, dual : float, ``dual <= optimum <= primal``.
+    problem : "penalised" or "ball", the problem whose optimum is bounded.
+    point : which of the solver's points it describes ("last", "average", "start", ...).
+    """
+
+    U: Matrix
+    V: Matrix
+    primal: float
+    dual: float
+    problem: str
+    point: str
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: U is at most this far from the optimum."""
+        return self.primal - self.dual
+
+
+def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
+    """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
+    V = _onto_simplex(V)
+    norms = problem.gradient_row_norms(V)
+    bounds = problem.lam * problem.penalty_factor
+    if problem.radius is None:
+        V, dual = _feasible(problem, V, norms, bounds)
+        kind = "penalised"
+    else:
+        U = _into_ball(problem, U)
+        dual = -problem.conjugate(V) - problem.radius * max(0.0, float((norms - bounds).max()))
+        kind = "ball"
+    return Certificate(U, V, problem.primal(U), dual, kind, point)
+
+
+def _into_ball(problem: Problem, U: Matrix) -> Matrix:
+    assert problem.radius is not None
+    size = float(problem.row_norms(U).sum())
+    return U * (problem.radius / size) if size > problem.radius else U
+
+
+def _onto_simplex(V: Matrix) -> Matrix:
+    """Divide the rows by their sums; refuse what is not close to the simplex."""
+    values = V.data if sp.issparse(V) else V
+    smallest = float(values.min()) if values.size else 0.0
+    sums = np.asarray(V.sum(axis=1)).ravel()
+    off = float(np.abs(sums - 1.0).max())
+    if not (smallest >= 0.0 and off <= SIMPLEX_TOLERANCE):
+        raise ValueError(
+            f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
+        )
+    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]
+
+
+def _feasible(
+    problem: Problem, V: Matrix, norms: np.ndarray, bounds: np.ndarray
+) -> tuple[Matrix, float]:
+    """The best feasible point on the ray from the labels Y through V, and its dual value."""
+    active = norms > 0
+    with np.errstate(over="ignore"):  # a subnormal norm gives infinity, which is right
+        s_max = float((bounds[active] / norms[active]).min()) if active.any() else np.inf
+    s_max = min(s_max * (1 - SAFETY), _simplex_limit(problem, V))
+    mixed = _toward_labels(problem, V)
+
+    def value(s: float) -> float:
+        return -problem.conjugate(mixed(s))
+
+    s, dual = s_max, value(s_max)
+    if not problem.loss.affine and value(0.99 * s_max) > dual:  # the concave value peaks earlier
+        found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
+        s, dual = float(found.x), -float(found.fun)
+    return mixed(s), dual
+
+
+def _simplex_limit(problem: Problem, V: Matrix) -> float:
+    """The largest s for which ``Y + s (V - Y)`` stays in the simplices (at least 1)."""
+    true = np.asarray(V[np.arange(problem.n), problem.y]).ravel()
+    farthest = float((1.0 - true).max())
+    return max(1.0, (1 - SAFETY) / farthest) if farthest > 0 else 1.0
+
+
+def _toward_labels(problem: Problem, V: Matrix) -> Callable[[float], Matrix]:
+    rows = np.arange(problem.n)
+    if sp.issparse(V):
+        Y = sp.csr_array((np.ones(problem.n), (rows, problem.y)), shape=V.shape)
+        return lambda s: (s * V + (1 - s) * Y).tocsr()
+
+    def mixed(s: float) -> np.ndarray:
+        W = s * V
+        W[rows, problem.y] = np.maximum(W[rows, problem.y] + (1 - s), 0.0)
+        return W
+
+    return mixed

@@ -1,0 +1,68 @@
+"""A dense design matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.design.base import Design
+
+#: Rows of a float32 matrix are widened to float64 in blocks of about this many entries.
+BLOCK_ENTRIES = 1 << 21
+
+
+class DenseDesign(Design):
+    """X as a float64 or float32 array; float32 is widened block by block, never as a whole."""
+
+    is_sparse: ClassVar[bool] = False
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+        self.shape = X.shape
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        n, d = self.shape
+        size = n if self.X.dtype == np.float64 else max(1, BLOCK_ENTRIES // max(d, 1))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, self.X[rows].astype(np.float64, copy=False)
+
+    def matmul(self, U: np.ndarray | sp.sparray) -> np.ndarray:
+        if self.X.dtype == np.float64 and not sp.issparse(U):
+            return self.X @ U
+        out = np.empty((self.shape[0], U.shape[1]))
+        for rows, block in self._blocks():
+            # sparse.T @ dense.T keeps a sparse U sparse
+            out[rows] = (U.T @ block.T).T if sp.issparse(U) else block @ U
+        return out
+
+    def rmatmul(self, W: np.ndarray | sp.sparray) -> np.ndarray:
+        if self.X.dtype == np.float64 and not sp.issparse(W):
+            return self.X.T @ W
+        out = np.zeros((self.shape[1], W.shape[1]))
+        W = W.tocsr() if sp.issparse(W) else W
+        for rows, block in self._blocks():
+            out += (W[rows].T @ block).T if sp.issparse(W) else block.T @ W[rows]
+        return out
+
+    def rows(self, start: int, stop: int) -> DenseDesign:
+        return DenseDesign(self.X[start:stop])
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(self.shape[1]), self.X[i].astype(np.float64, copy=False)
+
+    def column_norms(self, weights: np.ndarray) -> np.ndarray:
+        largest = np.zeros(self.shape[1])
+        for _, block in self._blocks():
+            np.maximum(largest, np.abs(block).max(axis=0), out=largest)
+        scale = np.where(largest > 0, largest, 1.0)
+        total = np.zeros(self.shape[1])
+        for rows, block in self._blocks():
+            total += weights[rows] @ (block / scale) ** 2
+        return scale * np.sqrt(total)
+
+    def row_max_abs(self) -> np.ndarray:
+        return np.concatenate([np.abs(block).max(axis=1) for _, block in self._blocks()])

@@ -1,0 +1,233 @@
+"""The one loop: it lets a solver advance, certifies, records, and decides when to stop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.certificate import Certificate, certify
+from fenchel.problem import Matrix, Problem
+from fenchel.solvers.base import Point, Solver, Start
+from fenchel.termination import Budget, Record, Status, decide
+
+logger = logging.getLogger("fenchel")
+
+#: Checks follow each other at iterations growing by this factor.
+CHECK_GROWTH = 1.3
+
+#: A slice of uninterrupted work aims at this many seconds, so that limits and Ctrl-C are prompt.
+SLICE_SECONDS = 0.2
+
+Callback = Callable[[Record], object]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run returns: the best certified point, how it ended, and the way there."""
+
+    certificate: Certificate
+    status: Status
+    history: list[Record]
+
+
+class _Best:
+    """The lowest primal and the highest dual value seen; any pair of them is a certificate."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.upper = self.lower = certificate
+
+    def update(self, certificate: Certificate) -> None:
+        if certificate.primal < self.upper.primal:
+            self.upper = certificate
+        if certificate.dual > self.lower.dual:
+            self.lower = certificate
+
+    @property
+    def gap(self) -> float:
+        return self.upper.primal - self.lower.dual
+
+    def certificate(self) -> Certificate:
+        point = self.upper.point
+        if self.lower.point != point:
+            point = f"{point} (dual: {self.lower.point})"
+        return Certificate(
+            self.upper.U,
+            self.lower.V,
+            self.upper.primal,
+            self.lower.dual,
+            self.upper.problem,
+            point,
+        )
+
+
+def run(
+    problem: Problem,
+    solver: Solver,
+    budget: Budget,
+    *,
+    start: Start | None = None,
+    rng: np.random.Generator | None = None,
+    callback: Callback | None = None,
+) -> Outcome:
+    """Run a solver within a budget.
+
+    The callback gets a read-only :class:`Record` at every check and stops the run by returning
+    True. Ctrl-C ends it too; either way the best certified point is returned.
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    if budget.unlimited():
+        budget = Budget(tol=budget.tol, gap=budget.gap, max_iter=solver.default_max_iter)
+    began = time.perf_counter()
+    best = _Best(_certify_start(problem, start))
+    history = [_record(0, 0.0, 0.0, best.upper, best, began)]
+    status = _verdict(history[-1], budget, problem, callback)
+    if status is None:
+        try:
+            status = _iterate(problem, solver, budget, start, rng, callback, best, history, began)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+    final = best.certificate()
+    logger.info(
+        "%s: %s after %d iterations, primal %.6g, certified gap %.3g",
+        solver.name,
+        status,
+        history[-1].iteration,
+        final.primal,
+        final.gap,
+    )
+    return Outcome(final, status, history)
+
+
+def _iterate(
+    problem: Problem,
+    solver: Solver,
+    budget: Budget,
+    start: Start | None,
+    rng: np.random.Generator,
+    callback: Callback | None,
+    best: _Best,
+    history: list[Record],
+    began: float,
+) -> Status:
+    clock = time.perf_counter()
+    state = solver.init(problem, start, rng, _horizon(problem, solver, budget))
+    seconds = time.perf_counter() - clock
+    pace = solver.passes(problem)
+    spacing = solver.iterations_per_check(problem)
+    iteration = 0
+    while True:
+        target = _next_check(iteration, spacing, pace, budget)
+        slice_steps = 1
+        while iteration < target:
+            steps = min(slice_steps, target - iteration)
+            clock = time.perf_counter()
+            solver.advance(state, steps)
+            spent = time.perf_counter() - clock
+            seconds += spent
+            iteration += steps
+            # twice as many steps while a slice is short, fewer when it was long
+            slice_steps = max(1, int(steps * min(2.0, SLICE_SECONDS / max(spent, 1e-9))))
+            if budget.max_time is not None and time.perf_counter() - began >= budget.max_time:
+                break
+        followed = _certify_points(problem, solver.points(state), best)
+        history.append(_record(iteration, iteration * pace, seconds, followed, best, began,
+                               solver.note(state)))  # fmt: skip
+        status = _verdict(history[-1], budget, problem, callback)
+        if status is not None:
+            return status
+
+
+def _certify_start(problem: Problem, start: Start | None) -> Certificate:
+    """Certify the start, and U = 0, which is where every run can fall back to."""
+    zero = sp.csr_array((problem.d, problem.k))
+    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    best = _Best(certify(problem, _like_user(zero, problem), V, "zero"))
+    if start is not None:
+        best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
+    return best.certificate()
+
+
+def _like_user(zero: sp.csr_array, problem: Problem) -> Matrix:
+    """Zero coefficients as an array, unless only a sparse matrix is reasonable."""
+    return zero.toarray() if problem.d * problem.k <= 1 << 26 else zero
+
+
+def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certificate:
+    """Certify the candidates; a point that is not finite is reported as an infinite gap."""
+    certificates = []
+    for point in points:
+        if _finite(point.U) and _finite(point.V):
+            with np.errstate(over="ignore", invalid="ignore"):
+                certificate = certify(problem, point.U, point.V, point.which)
+        else:
+            certificate = Certificate(
+                point.U, point.V, np.inf, -np.inf, best.upper.problem, point.which
+            )
+        certificates.append(certificate)
+        best.update(certificate)
+    return certificates[0]
+
+
+def _finite(A: Matrix) -> bool:
+    return bool(np.isfinite(A.data if sp.issparse(A) else A).all())
+
+
+def _record(
+    iteration: int,
+    passes: float,
+    seconds: float,
+    followed: Certificate,
+    best: _Best,
+    began: float,
+    note: str = "",
+) -> Record:
+    nnz = followed.U.nnz if sp.issparse(followed.U) else np.count_nonzero(followed.U)
+    return Record(
+        iteration=iteration,
+        passes=passes,
+        seconds=seconds,
+        primal=followed.primal,
+        dual=followed.dual,
+        gap=followed.gap,
+        nnz=int(nnz),
+        point=followed.point,
+        best_gap=best.gap,
+        wall=time.perf_counter() - began,
+        note=note,
+    )
+
+
+def _verdict(
+    record: Record, budget: Budget, problem: Problem, callback: Callback | None
+) -> Status | None:
+    logger.debug("%s", record)
+    status = decide(record, budget, problem.at_zero)
+    if callback is not None and callback(record) is True and status is None:
+        status = Status.INTERRUPTED
+    return status
+
+
+def _horizon(problem: Problem, solver: Solver, budget: Budget) -> int:
+    """The most iterations that the budget allows, for steps that must know it in advance."""
+    limits = [solver.default_max_iter] if budget.max_iter is None else [budget.max_iter]
+    if budget.max_passes is not None:
+        limits.append(int(np.ceil(budget.max_passes / solver.passes(problem))))
+    return max(1, min(limits))
+
+
+def _next_check(iteration: int, spacing: int, pace: float, budget: Budget) -> int:
+    """Geometrically spaced, never closer than ``spacing``, and at the limits exactly.
+
+    The spacing follows from costs in passes, not from the clock: the same seed gives the same run.
+    """
+    target = max(iteration + spacing, int(np.ceil(iteration * CHECK_GROWTH)))
+    if budget.max_iter is not None:
+        target = min(target, budget.max_iter)
+    if budget.max_passes is not None:
+        target = min(target, int(np.ceil(budget.max_passes / pace)))
+    return max(target, iteration + 1)

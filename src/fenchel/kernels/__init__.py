@@ -1,0 +1,1 @@
+"""Small compiled pieces; each has a plain numpy twin in tests/twins."""

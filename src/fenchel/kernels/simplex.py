@@ -1,0 +1,65 @@
+"""Steps on rows of the probability simplex."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+#: The entropy geometry lives in the relative interior: an entry that would fall below this (its
+#: logarithm is -690) is held there, so that it can come back and its logarithm stays finite.
+SMALLEST = 1e-300
+
+
+@njit(cache=True, nogil=True)
+def project_rows(A: np.ndarray, out: np.ndarray) -> None:
+    """Euclidean projection of each row of A onto the simplex (Michelot's active-set method)."""
+    n, k = A.shape
+    for i in range(n):
+        total = 0.0
+        for l in range(k):
+            total += A[i, l]
+        threshold = (total - 1.0) / k
+        active = k
+        while True:
+            total = 0.0
+            count = 0
+            for l in range(k):
+                if A[i, l] > threshold:
+                    total += A[i, l]
+                    count += 1
+            if count == active or count == 0:
+                break
+            active = count
+            threshold = (total - 1.0) / count
+        for l in range(k):
+            out[i, l] = max(A[i, l] - threshold, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def multiply_rows(V: np.ndarray, Z: np.ndarray, power: float, eta: float, out: np.ndarray) -> None:
+    """``out(i,:)`` proportional to ``V(i,:)^power * exp(eta Z(i,:))``, rows summing to one.
+
+    With power 1 this is UpdatesForVSVM; with another power it is the step of the softmax loss.
+    """
+    n, k = V.shape
+    for i in range(n):
+        top = -math.inf
+        if power == 1.0:
+            for l in range(k):
+                top = max(top, Z[i, l])
+            for l in range(k):
+                out[i, l] = V[i, l] * math.exp(eta * (Z[i, l] - top))
+        else:
+            for l in range(k):
+                out[i, l] = power * math.log(V[i, l]) + eta * Z[i, l]
+                top = max(top, out[i, l])
+            for l in range(k):
+                out[i, l] = math.exp(out[i, l] - top)
+        total = 0.0
+        for l in range(k):
+            total += out[i, l]
+        scale = 1.0 / total
+        for l in range(k):
+            out[i, l] = max(out[i, l] * scale, SMALLEST)

@@ -1,0 +1,67 @@
+"""What every loss can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+
+class Loss(ABC):
+    """A Fenchel-Young loss (eq:fenchel-loss)::
+
+        loss(z, y) = max over v in the simplex of  <v - y, z> - f(v, y)
+
+    with f(., y) convex and f(y, y) = 0. Every method acts on whole matrices: ``Z`` and ``V`` are
+    (n, k), ``y`` holds the n column numbers of the true classes.
+    """
+
+    name: ClassVar[str]
+
+    #: True where f is affine in v, so that the remainder of th:md-deterministic vanishes.
+    affine: bool = False
+
+    def check_classes(self, k: int) -> None:
+        """Raise where the loss does not fit k classes."""
+
+    @abstractmethod
+    def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss of every row, (n,)."""
+
+    @abstractmethod
+    def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The maximising v of every row, (n, k)."""
+
+    @abstractmethod
+    def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """f(v, y) of every row, (n,)."""
+
+    @abstractmethod
+    def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        """``argmax_v <v, z> - f(v, y) - KL(v, v0) / eta`` on the simplex, row by row."""
+
+    @abstractmethod
+    def prox_euclidean(
+        self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
+    ) -> np.ndarray:
+        """``argmax_v <v, z> - f(v, y) - ||v - v0||^2 / (2 eta)`` on the simplex, row by row."""
+
+    def remainder(self, k: int) -> float:
+        """``max_y f(1/k, y) - min_v f(v, y)``, the r of th:md-deterministic (0 where f is affine).
+
+        ``min_v f(v, y)`` is ``-loss(0, y)``, since <v - y, 0> = 0.
+        """
+        if self.affine:
+            return 0.0
+        y = np.arange(k)
+        f_center = self.f(np.full((k, k), 1.0 / k), y)
+        return float((f_center + self.value(np.zeros((k, k)), y)).max())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def true_class(A: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``A[i, y_i]`` for every row i."""
+    return A[np.arange(y.size), y]

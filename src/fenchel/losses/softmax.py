@@ -1,0 +1,43 @@
+"""The multiclass logistic loss (eq:loss-logistic)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import logsumexp, softmax, wrightomega, xlogy
+
+from fenchel.kernels.simplex import SMALLEST, multiply_rows
+from fenchel.losses.base import Loss, true_class
+from fenchel.losses.multiplier import solve_multiplier
+
+
+class Softmax(Loss):
+    """``log sum_l exp z_l - z_y``, with f(v, y) = sum_l v_l log v_l."""
+
+    name: ClassVar[str] = "softmax"
+
+    def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return logsumexp(Z, axis=1) - true_class(Z, y)
+
+    def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return softmax(Z, axis=1)
+
+    def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return xlogy(V, V).sum(axis=1)
+
+    def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        # z - log v - (log v - log v0) / eta is constant on the row
+        out = np.empty_like(V0)
+        multiply_rows(np.maximum(V0, SMALLEST), Z, 1 / (1 + eta), eta / (1 + eta), out)
+        return out
+
+    def prox_euclidean(
+        self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
+    ) -> np.ndarray:
+        # v / eta + log v = (z + v0 / eta - mu), so v / eta is Wright's omega of that - log eta
+        def entries(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            omega = wrightomega(T - np.log(eta))
+            return eta * omega, eta * omega / (1 + omega)
+
+        return solve_multiplier(entries, Z + V0 / eta)

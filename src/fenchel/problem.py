@@ -1,0 +1,203 @@
+"""The optimisation problem: data, loss and penalty, and nothing about how to solve it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel import validation
+from fenchel.design import Design, make_design
+from fenchel.geometry.norms import MixedNorm
+from fenchel.losses import Loss, get_loss
+
+#: Penalties by name: entrywise l1, or whole features together (the paper's appendix, 1x2).
+PENALTIES = {"l1": MixedNorm(1, 1), "group": MixedNorm(1, 2)}
+
+#: Scores (n x k) and gradients (d x k) are formed in blocks of about this many entries.
+BLOCK_ENTRIES = 1 << 22
+
+Matrix = np.ndarray | sp.sparray
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Penalised empirical risk (eq:erm), and with a radius its constrained form.
+
+    Shapes, layout and scale are stated here and nowhere else:
+
+    - ``X`` is (n, d), one row a sample; ``U`` is (d, k), one column a class; ``V`` is (n, k) with
+      rows in the probability simplex; ``y`` holds column numbers.
+    - ``weights`` are non-negative and sum to one: uniform weights are the paper's 1/n. A weight is
+      a repetition, so everything that the paper divides by n is a ``weights``-average here, and
+      the dual space carries the inner product ``<V, Z> = sum_i weights_i <v_i, z_i>``.
+    - The objective is a mean for every loss::
+
+          P(U) = sum_i weights_i loss(U^T x_i, y_i) + lam * sum_j penalty_factor_j ||U(j,:)||
+
+      where the row norm is l1 (the paper's problem) or l2 (``norm`` 1x2: whole features).
+    - With a ``radius`` R, ``sum_j ||U(j,:)|| <= R`` holds besides (MainEquationConstrained).
+
+    As a saddle point (eq:erm-saddle), with the gradient field of eq:gradient-field::
+
+        min_U max_V  -F(V) + <V - Y, X U> + penalty(U),   F(V) = sum_i weights_i f(v_i, y_i)
+        G_U = X^T diag(weights) (V - Y),                  G_V = -X U
+    """
+
+    design: Design
+    y: np.ndarray
+    classes: np.ndarray
+    weights: np.ndarray
+    loss: Loss
+    lam: float
+    penalty_factor: np.ndarray
+    norm: MixedNorm = PENALTIES["l1"]
+    radius: float | None = None
+
+    @classmethod
+    def from_data(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        loss: str | Loss = "hinge",
+        lam: float,
+        radius: float | None = None,
+        sample_weight: Any = None,
+        penalty_factor: Any = None,
+        classes: Any = None,
+        penalty: str = "l1",
+    ) -> Problem:
+        """Check the user's data and make a problem of it."""
+        X = validation.check_design(X)
+        n, d = X.shape
+        codes, labels = validation.check_labels(y, classes, n)
+        if penalty not in PENALTIES:
+            raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, found {penalty!r}.")
+        loss = get_loss(loss)
+        loss.check_classes(labels.size)
+        return cls(
+            design=make_design(X),
+            y=codes,
+            classes=labels,
+            weights=validation.check_sample_weight(sample_weight, n),
+            loss=loss,
+            lam=validation.check_number("lam", lam, remedy="give the l1 penalty as a number >= 0"),
+            penalty_factor=validation.check_penalty_factor(penalty_factor, d),
+            norm=PENALTIES[penalty],
+            radius=None
+            if radius is None
+            else validation.check_number(
+                "radius", radius, positive=True, remedy="leave it None for the penalised problem"
+            ),
+        )
+
+    @property
+    def n(self) -> int:
+        return self.design.shape[0]
+
+    @property
+    def d(self) -> int:
+        return self.design.shape[1]
+
+    @property
+    def k(self) -> int:
+        return self.classes.size
+
+    @cached_property
+    def at_zero(self) -> float:
+        """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
+        return sum(
+            float(
+                self.weights[rows]
+                @ self.loss.value(np.zeros((rows.stop - rows.start, self.k)), self.y[rows])
+            )
+            for rows in self._row_blocks()
+        )
+
+    def with_radius(self, radius: float | None) -> Problem:
+        """The same data and penalty with another radius."""
+        return replace(self, radius=radius)
+
+    def radius_bound(self) -> float:
+        """A radius that contains every solution (rem:radius): ``P(0) / (lam min_j c_j)``."""
+        smallest = self.lam * float(self.penalty_factor.min())
+        if self.radius is not None:
+            return self.radius
+        if smallest <= 0:
+            raise ValueError(
+                "this solver works inside a ball, and with "
+                + ("lam=0" if self.lam == 0 else "a zero in penalty_factor")
+                + " no radius follows from the data: give radius=..., or use "
+                "solver='primal-dual', which needs none."
+            )
+        return self.at_zero / smallest
+
+    def penalty(self, U: Matrix) -> float:
+        """``lam * sum_j c_j ||U(j,:)||``."""
+        return self.lam * float(self.penalty_factor @ self.row_norms(U))
+
+    def row_norms(self, U: Matrix) -> np.ndarray:
+        """``||U(j,:)||`` for every feature j; U may be sparse."""
+        if not sp.issparse(U):
+            return self.norm.rows(U)
+        if self.norm.q == 1:
+            return np.asarray(abs(U).sum(axis=1)).ravel()
+        return np.sqrt(np.asarray(U.multiply(U).sum(axis=1)).ravel())
+
+    def risk(self, U: Matrix) -> float:
+        """The weighted mean loss, in blocks of rows so that no (n, k) array is needed."""
+        total = 0.0
+        for rows in self._row_blocks():
+            Z = self.design.rows(rows.start, rows.stop).matmul(U)
+            total += float(self.weights[rows] @ self.loss.value(Z, self.y[rows]))
+        return total
+
+    def primal(self, U: Matrix) -> float:
+        """P(U)."""
+        return self.risk(U) + self.penalty(U)
+
+    def conjugate(self, V: Matrix) -> float:
+        """``F(V) = sum_i weights_i f(v_i, y_i)`` (eq:composite-part-v)."""
+        total = 0.0
+        for rows in self._row_blocks():
+            block = _dense(V[rows])
+            total += float(self.weights[rows] @ self.loss.f(block, self.y[rows]))
+        return total
+
+    def gradient(self, V: np.ndarray) -> np.ndarray:
+        """``G_U = X^T diag(weights) (V - Y)`` (eq:gradient-field), dense (d, k)."""
+        W = self.weights[:, None] * V
+        W[np.arange(self.n), self.y] -= self.weights
+        return self.design.rmatmul(W)
+
+    def gradient_row_norms(self, V: Matrix) -> np.ndarray:
+        """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed."""
+        q = self.norm.dual.q
+        columns = V.tocsc() if sp.issparse(V) else V
+        norms = np.zeros(self.d)
+        width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
+        for start in range(0, self.k, width):
+            stop = min(start + width, self.k)
+            W = self.weights[:, None] * _dense(columns[:, start:stop])
+            mine = np.flatnonzero((self.y >= start) & (self.y < stop))
+            W[mine, self.y[mine] - start] -= self.weights[mine]
+            G = self.design.rmatmul(W)
+            if np.isinf(q):
+                np.maximum(norms, np.abs(G).max(axis=1), out=norms)
+            else:
+                norms = np.hypot(norms, np.linalg.norm(G, axis=1))
+        return norms
+
+    def _row_blocks(self) -> Iterator[slice]:
+        size = max(1, BLOCK_ENTRIES // self.k)
+        for start in range(0, self.n, size):
+            yield slice(start, min(start + size, self.n))
+
+
+def _dense(block: Matrix) -> np.ndarray:
+    return block.toarray() if sp.issparse(block) else block

@@ -1,0 +1,183 @@
+"""``fenchel.solve``: from data to a certified point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel.driver import Callback, run
+from fenchel.losses import Loss
+from fenchel.problem import Matrix, Problem
+from fenchel.solvers.base import Solver, Start
+from fenchel.solvers.registry import get_solver
+from fenchel.termination import Budget, Record, Status
+
+
+@dataclass(frozen=True)
+class Result:
+    """A point, its certificate, and how it was found.
+
+    Attributes
+    ----------
+    U : (d, k) array or sparse array, the coefficients, one column a class.
+    V : (n, k) array or sparse array, the dual point of the certificate, rows in the simplex.
+    primal, dual, gap : float. ``dual <= optimum <= primal`` and ``gap = primal - dual``, computed
+        in float64 from U and V on the data as given.
+    certifies : "penalised" or "ball", the problem whose optimum they bound.
+    point : which of the solver's points U and V are ("average", "last", "zero", ...).
+    status : a :class:`~fenchel.termination.Status`, equal to its string.
+    history : list of :class:`~fenchel.termination.Record`, one a check.
+    classes : (k,) array, the labels in column order.
+    solver : the name of the solver.
+    """
+
+    U: Matrix
+    V: Matrix
+    primal: float
+    dual: float
+    gap: float
+    certifies: str
+    point: str
+    status: Status
+    history: list[Record]
+    classes: np.ndarray
+    solver: str
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations made."""
+        return self.history[-1].iteration
+
+    @property
+    def passes(self) -> float:
+        """Readings of all of X."""
+        return self.history[-1].passes
+
+    @property
+    def seconds(self) -> float:
+        """The solver's own time; checks are not counted."""
+        return self.history[-1].seconds
+
+
+def solve(
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss = "hinge",
+    lam: float,
+    radius: float | None = None,
+    solver: str | Solver = "auto",
+    step: str | float | None = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_passes: float | None = None,
+    max_time: float | None = None,
+    sample_weight: Any = None,
+    penalty_factor: Any = None,
+    classes: Any = None,
+    penalty: str = "l1",
+    start: Result | Start | tuple[Matrix, Matrix] | Matrix | None = None,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise a multiclass loss with an l1 penalty, and certify how close the answer is.
+
+    The objective is ``sum_i w_i loss_i / sum_i w_i + lam * sum_j penalty_factor_j ||U(j,:)||_1``.
+
+    Parameters
+    ----------
+    X : (n, d) array or scipy sparse, float64 or float32.
+    y : (n,) labels of any type.
+    loss : "hinge", "softmax", "sparsemax", or a :class:`~fenchel.losses.Loss`.
+    lam : float >= 0, the penalty.
+    radius : float > 0, optional. Given, ``||U||_1 <= radius`` holds besides, and the certificate is
+        for that problem ("ball"); left out, it is for the penalised problem.
+    solver : "auto", or the name of a solver (``fenchel.solvers.registry.SOLVERS``), or a
+        :class:`~fenchel.solvers.base.Solver`.
+    step : "theory", "inverse-sqrt", "online", a number, or None for the solver's default.
+    tol : stop when the certified gap is at most ``tol * P(0)``, where P(0) is the objective at
+        U = 0 (hinge: 1, softmax: log k).
+    max_iter, max_passes, max_time : further limits, None for none; a pass is one reading of X, time
+        is in seconds. With none of them, the solver's own ``default_max_iter`` holds.
+    sample_weight : (n,) weights >= 0; a weight is a repetition.
+    penalty_factor : (d,) factors >= 0 on ``lam``.
+    classes : all labels in column order, also those without a sample in y.
+    penalty : "l1", or "group" for ``sum_j penalty_factor_j ||U(j,:)||_2`` (whole features).
+    start : a :class:`Result`, a pair (U, V) or U, to start from.
+    rng : seed or generator of the randomised solvers.
+    callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
+        stops the run.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import fenchel
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = fenchel.solve(X, y, lam=0.1, tol=0.01)
+    >>> result.status, result.gap <= 0.01
+    (<Status.CONVERGED: 'converged'>, True)
+    """
+    problem = Problem.from_data(
+        X,
+        y,
+        loss=loss,
+        lam=lam,
+        radius=radius,
+        sample_weight=sample_weight,
+        penalty_factor=penalty_factor,
+        classes=classes,
+        penalty=penalty,
+    )
+    budget = Budget.checked(
+        tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time
+    )
+    method = get_solver(solver, step)
+    outcome = run(
+        problem,
+        method,
+        budget,
+        start=_check_start(start, problem),
+        rng=np.random.default_rng(rng),
+        callback=callback,
+    )
+    certificate = outcome.certificate
+    return Result(
+        U=certificate.U,
+        V=certificate.V,
+        primal=certificate.primal,
+        dual=certificate.dual,
+        gap=certificate.gap,
+        certifies=certificate.problem,
+        point=certificate.point,
+        status=outcome.status,
+        history=outcome.history,
+        classes=problem.classes,
+        solver=method.name,
+    )
+
+
+def _check_start(start: Any, problem: Problem) -> Start | None:
+    if start is None:
+        return None
+    if isinstance(start, Result):
+        start = Start(start.U, start.V)
+    elif isinstance(start, tuple):
+        start = Start(*start)
+    elif not isinstance(start, Start):
+        start = Start(start)
+    for name, value, shape in (
+        ("U", start.U, (problem.d, problem.k)),
+        ("V", start.V, (problem.n, problem.k)),
+    ):
+        if value is not None and getattr(value, "shape", None) != shape:
+            raise ValueError(
+                f"start: {name} must have shape {shape} for this data, found "
+                f"{getattr(value, 'shape', type(value).__name__)}."
+            )
+    return start

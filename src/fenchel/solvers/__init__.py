@@ -1,0 +1,1 @@
+"""Solvers, one file each. A new solver is a new file and a line in ``SOLVERS``."""

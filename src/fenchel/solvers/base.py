@@ -1,0 +1,67 @@
+"""What every solver does; the loop around it is the driver's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fenchel.problem import Matrix, Problem
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: coefficients, and a dual point if there is one."""
+
+    U: Matrix
+    V: Matrix | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A candidate for certification. Lazy internals are materialised; the state is unchanged."""
+
+    U: Matrix
+    V: Matrix
+    which: str
+
+
+class Solver(ABC):
+    """A solver writes only its update; it knows no clock, no tolerance and no history.
+
+    ``advance(state, a)`` then ``advance(state, b)`` is the same, to the bit, as
+    ``advance(state, a + b)``: the driver is free to cut a run into slices.
+    """
+
+    name: ClassVar[str]
+
+    #: Ends a run on which the user set no limit at all.
+    default_max_iter: ClassVar[int]
+
+    @abstractmethod
+    def init(
+        self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
+    ) -> Any:
+        """The state before the first iteration; ``horizon`` is the most iterations to come."""
+
+    @abstractmethod
+    def advance(self, state: Any, n_steps: int) -> None:
+        """Make ``n_steps`` iterations."""
+
+    @abstractmethod
+    def points(self, state: Any) -> list[Point]:
+        """The candidates of the moment; the first is the one that the history follows."""
+
+    @abstractmethod
+    def passes(self, problem: Problem) -> float:
+        """Readings of all of X in one iteration."""
+
+    def iterations_per_check(self, problem: Problem) -> int:
+        """Iterations that cost ten times as much as one check (two products with X)."""
+        return max(1, int(np.ceil(20.0 / self.passes(problem))))
+
+    def note(self, state: Any) -> str:
+        """What was decided since the last call, in one line; empty for nothing."""
+        return ""

@@ -1,0 +1,110 @@
+"""The stochastic subgradient method (SSM), the baseline of sec:experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fenchel.geometry.euclidean import l1_ball_threshold
+from fenchel.kernels.subgradient import shrink_and_sum
+from fenchel.problem import Problem
+from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.mirror_descent import _dense
+from fenchel.steps import StepRule, make_step
+
+
+@dataclass
+class State:
+    problem: Problem
+    step: StepRule
+    rng: np.random.Generator
+    cumulative: np.ndarray
+    U: np.ndarray
+    U_sum: np.ndarray
+    V_sum: np.ndarray  # by row, the sum of the maximisers v met when the row was drawn
+    drawn: np.ndarray
+    t: int = 0
+
+
+class Subgradient(Solver):
+    """One sample an iteration, O(dk) work: ``U <- shrink(U - gamma x (v - y)^T, gamma lam)``.
+
+    The average of the iterates is certified. Its dual point is the average of the maximisers v
+    that each sample showed when it was drawn; a sample not drawn yet has the uniform row.
+
+    Parameters
+    ----------
+    step : "theory" (D / (G sqrt(T)) with D = R, a bound on ||U*||_F, and G^2 = 2 mean ||x||^2, a
+        bound on the second moment of the subgradients), "inverse-sqrt" (the default: the same with
+        the iteration number for T), or a number.
+    """
+
+    name: ClassVar[str] = "subgradient"
+    default_max_iter: ClassVar[int] = 100_000
+
+    def __init__(self, step: str | float | None = None) -> None:
+        self.step = step
+
+    def init(
+        self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
+    ) -> State:
+        second_moment = 2.0 * float((problem.design.column_norms(problem.weights) ** 2).sum())
+        first = problem.radius_bound() / (np.sqrt(second_moment) or 1.0)
+        step = make_step(self.step, first / np.sqrt(horizon), first, default="inverse-sqrt")
+        U = np.zeros((problem.d, problem.k)) if start is None else np.array(_dense(start.U))
+        return State(
+            problem=problem,
+            step=step,
+            rng=rng,
+            cumulative=np.cumsum(problem.weights),
+            U=U,
+            U_sum=np.zeros_like(U),
+            V_sum=np.zeros((problem.n, problem.k)),
+            drawn=np.zeros(problem.n),
+        )
+
+    def advance(self, state: State, n_steps: int) -> None:
+        problem = state.problem
+        for _ in range(n_steps):
+            i = min(
+                int(np.searchsorted(state.cumulative, state.rng.random(), side="right")),
+                problem.n - 1,
+            )
+            columns, x = problem.design.row(i)
+            z = x @ state.U[columns]
+            v = problem.loss.argmax(z[None, :], problem.y[i : i + 1])[0]
+            state.V_sum[i] += v
+            state.drawn[i] += 1
+            v[problem.y[i]] -= 1.0
+            gamma = state.step(state.t)
+            state.U[columns] -= np.outer(gamma * x, v)
+            self._shrink(state, gamma)
+            state.t += 1
+
+    @staticmethod
+    def _shrink(state: State, gamma: float) -> None:
+        """The prox of the penalty, inside the ball where there is one."""
+        problem = state.problem
+        thresholds = gamma * problem.lam * problem.penalty_factor
+        group = problem.norm.q != 1
+        size = shrink_and_sum(state.U, thresholds, group, state.U_sum)
+        if problem.radius is not None and size > problem.radius:
+            state.U_sum -= state.U
+            magnitude = problem.row_norms(state.U) if group else np.abs(state.U)
+            excess = l1_ball_threshold(magnitude, problem.radius)
+            shrink_and_sum(state.U, np.full(problem.d, excess), group, state.U_sum)
+
+    def points(self, state: State) -> list[Point]:
+        k = state.problem.k
+        seen = state.drawn[:, None]
+        V = np.where(seen > 0, state.V_sum / np.maximum(seen, 1.0), 1.0 / k)
+        return [Point(state.U_sum / state.t, V, "average")]
+
+    def passes(self, problem: Problem) -> float:
+        return 2.0 / problem.n  # a row is read for its scores and for its subgradient
+
+    def iterations_per_check(self, problem: Problem) -> int:
+        # an iteration works on all of U: d k operations, a check costs 2 n d k
+        return max(1, 2 * problem.n)

@@ -1,0 +1,186 @@
+"""Checks of what the user hands over.
+
+Every error names the argument, what was found, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def check_design(X: Any) -> np.ndarray | sp.csr_array:
+    """Return X as a float64/float32 ndarray or as a CSR array, finite and non-empty."""
+    if sp.issparse(X):
+        _check_dtype("X", X.dtype)
+        X = sp.csr_array(X)
+        values = X.data
+    else:
+        X = np.asarray(X)
+        _check_dtype("X", X.dtype)
+        values = X
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must have two dimensions (samples, features), found shape {X.shape}: "
+            "reshape a single feature with X.reshape(-1, 1), a single sample with "
+            "X.reshape(1, -1)."
+        )
+    if 0 in X.shape:
+        raise ValueError(
+            f"X is empty, found shape {X.shape} with 0 sample(s) or 0 feature(s): "
+            "give at least one row and one column."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(_describe_non_finite(X))
+    if X.dtype not in (np.float64, np.float32):
+        X = X.astype(np.float64)
+    return X
+
+
+def _check_dtype(name: str, dtype: np.dtype) -> None:
+    if dtype.kind == "c":
+        raise ValueError(
+            f"{name} holds complex numbers (dtype {dtype}): give real features, "
+            "for example real and imaginary parts as separate columns."
+        )
+    if dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} has dtype {dtype}, which is not numeric: encode it as numbers first, "
+            "for example with sklearn.preprocessing.OneHotEncoder, or call astype(float)."
+        )
+
+
+def _describe_non_finite(X: np.ndarray | sp.csr_array) -> str:
+    if sp.issparse(X):
+        coo = X.tocoo()
+        at = int(np.flatnonzero(~np.isfinite(coo.data))[0])
+        row, column, value = int(coo.row[at]), int(coo.col[at]), coo.data[at]
+    else:
+        row, column = (int(index) for index in np.argwhere(~np.isfinite(X))[0])
+        value = X[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    return (
+        f"X contains {what} (first at row {row}, column {column}): remove or impute it, "
+        "for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the class codes (n,) and the labels in column order (k,)."""
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
+    if y.ndim != 1:
+        raise ValueError(
+            f"y must be one label a sample, found shape {y.shape}: "
+            "turn indicator columns into labels with y.argmax(axis=1)."
+        )
+    if y.shape[0] != n_samples:
+        raise ValueError(
+            f"y has {y.shape[0]} label(s) but X has {n_samples} sample(s): give one label a row of X."
+        )
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity: drop the rows without a label.")
+    try:
+        found, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"y mixes labels that cannot be sorted ({error}): convert them to one type, "
+            "for example y.astype(str)."
+        ) from error
+    if classes is None:
+        if found.size < 2:
+            raise ValueError(
+                f"y has one class only ({found[0]!r}): at least two are needed. If others exist "
+                "but have no sample here, name them all with classes=[...]."
+            )
+        return codes.astype(np.intp).ravel(), found
+    return _codes_in(y, found, codes, np.asarray(classes))
+
+
+def _codes_in(
+    y: np.ndarray, found: np.ndarray, codes: np.ndarray, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if classes.ndim != 1 or classes.size < 2:
+        raise ValueError(
+            f"classes must list at least two labels, found shape {classes.shape}: "
+            "name every label once, in column order."
+        )
+    position = {label: column for column, label in enumerate(classes.tolist())}
+    if len(position) != classes.size:
+        raise ValueError("classes names a label more than once: name every label once.")
+    missing = [label for label in found.tolist() if label not in position]
+    if missing:
+        raise ValueError(
+            f"y holds {len(missing)} label(s) that classes does not name (first: {missing[0]!r}): "
+            "add them to classes, or drop those rows."
+        )
+    column = np.array([position[label] for label in found.tolist()], dtype=np.intp)
+    return column[codes.ravel()], classes
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return weights that sum to one; a weight is a repetition of its row."""
+    if sample_weight is None:
+        return np.full(n_samples, 1.0 / n_samples)
+    weights = _check_vector("sample_weight", sample_weight, n_samples, "sample")
+    total = weights.sum()
+    if total <= 0:
+        raise ValueError("sample_weight is zero for every sample: give at least one positive weight.")
+    if not np.isfinite(total):
+        raise ValueError("sample_weight sums to infinity: divide the weights by their maximum.")
+    return weights / total
+
+
+def check_penalty_factor(penalty_factor: Any, n_features: int) -> np.ndarray:
+    """Return one non-negative factor a feature."""
+    if penalty_factor is None:
+        return np.ones(n_features)
+    return _check_vector("penalty_factor", penalty_factor, n_features, "feature")
+
+
+def _check_vector(name: str, values: Any, size: int, unit: str) -> np.ndarray:
+    values = np.asarray(values)
+    _check_dtype(name, values.dtype)
+    values = values.astype(np.float64)
+    if values.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), one a {unit}, found {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity: give finite numbers.")
+    if (values < 0).any():
+        at = int(np.flatnonzero(values < 0)[0])
+        raise ValueError(
+            f"{name} is negative ({values[at]} for {unit} {at}): give numbers >= 0."
+        )
+    return values
+
+
+def check_number(
+    name: str, value: Any, *, positive: bool = False, remedy: str = "give a finite number"
+) -> float:
+    """Return a finite float >= 0 (> 0 with ``positive``)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, found {value!r}: {remedy}.")
+    value = float(value)
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, found {value}: {remedy}.")
+    if value < 0 or (positive and value == 0):
+        bound = "> 0" if positive else ">= 0"
+        raise ValueError(f"{name} must be {bound}, found {value}: {remedy}.")
+    return value
+
+
+def check_budget(name: str, value: Any, *, integer: bool = False) -> float | int | None:
+    """Return a positive budget, or None for no limit."""
+    if value is None:
+        return None
+    if integer:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise TypeError(f"{name} must be a whole number or None, found {value!r}.")
+        if value < 0:
+            raise ValueError(f"{name} must be >= 0, found {value}: leave it None for no limit.")
+        return int(value)
+    return check_number(name, value, remedy="leave it None for no limit")
