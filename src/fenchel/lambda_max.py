@@ -15,7 +15,7 @@ from fenchel.problem import Problem
 ACCURACY = 1e-7
 
 #: Constraints that one round of the linear program may add.
-BATCH = 200
+BATCH = 300
 
 
 def lambda_max(
@@ -133,7 +133,7 @@ def _relaxed_game(
         b_ub=np.concatenate([offsets, -offsets]),
         A_eq=sp.hstack([simplex, sp.csr_array((problem.n, 1))]),
         b_eq=np.ones(problem.n),
-        method="highs",
+        method="highs-ipm",
     )
     if solution.status != 0:
         raise RuntimeError(f"the linear program for lambda_max failed: {solution.message}")
