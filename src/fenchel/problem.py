@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,8 @@ PENALTIES = {"l1": MixedNorm(1, 1), "group": MixedNorm(1, 2)}
 #: Scores (n x k) and gradients (d x k) are formed in blocks of about this many entries.
 BLOCK_ENTRIES = 1 << 22
 
-Matrix = np.ndarray | sp.sparray
+#: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
+Matrix: TypeAlias = Any
 
 
 @dataclass(frozen=True)

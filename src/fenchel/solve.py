@@ -134,9 +134,7 @@ def solve(
         classes=classes,
         penalty=penalty,
     )
-    budget = Budget.checked(
-        tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time
-    )
+    budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
     method = get_solver(solver, step)
     outcome = run(
         problem,

@@ -53,7 +53,7 @@ def _check_dtype(name: str, dtype: np.dtype) -> None:
         )
 
 
-def _describe_non_finite(X: np.ndarray | sp.csr_array) -> str:
+def _describe_non_finite(X: Any) -> str:
     if sp.issparse(X):
         coo = X.tocoo()
         at = int(np.flatnonzero(~np.isfinite(coo.data))[0])
@@ -80,7 +80,8 @@ def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.n
         )
     if y.shape[0] != n_samples:
         raise ValueError(
-            f"y has {y.shape[0]} label(s) but X has {n_samples} sample(s): give one label a row of X."
+            f"y has {y.shape[0]} label(s) but X has {n_samples} sample(s): "
+            "give one label a row of X."
         )
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity: drop the rows without a label.")
@@ -129,7 +130,9 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     weights = _check_vector("sample_weight", sample_weight, n_samples, "sample")
     total = weights.sum()
     if total <= 0:
-        raise ValueError("sample_weight is zero for every sample: give at least one positive weight.")
+        raise ValueError(
+            "sample_weight is zero for every sample: give at least one positive weight."
+        )
     if not np.isfinite(total):
         raise ValueError("sample_weight sums to infinity: divide the weights by their maximum.")
     return weights / total
@@ -152,9 +155,7 @@ def _check_vector(name: str, values: Any, size: int, unit: str) -> np.ndarray:
         raise ValueError(f"{name} contains NaN or infinity: give finite numbers.")
     if (values < 0).any():
         at = int(np.flatnonzero(values < 0)[0])
-        raise ValueError(
-            f"{name} is negative ({values[at]} for {unit} {at}): give numbers >= 0."
-        )
+        raise ValueError(f"{name} is negative ({values[at]} for {unit} {at}): give numbers >= 0.")
     return values
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,7 @@ class DenseDesign(Design):
             out[rows] = (U.T @ block.T).T if sp.issparse(U) else block @ U
         return out
 
-    def rmatmul(self, W: np.ndarray | sp.sparray) -> np.ndarray:
+    def rmatmul(self, W: Any) -> np.ndarray:
         if self.X.dtype == np.float64 and not sp.issparse(W):
             return self.X.T @ W
         out = np.zeros((self.shape[1], W.shape[1]))

@@ -61,7 +61,7 @@ class GroupPower(PrimalGeometry):
         return np.zeros(self.shape)
 
     def step(self, x0: np.ndarray, S: np.ndarray, eta: float) -> np.ndarray:
-        """Row j keeps its direction: grad phi(x) = max(||a_j|| - eta lam c_j - t, 0) a_j / ||a_j||."""
+        """Row j of grad phi(x) is ``max(||a_j|| - eta lam c_j - t, 0) a_j / ||a_j||``."""
         A = self.gradient(x0) - eta * S
         lengths = self.norm_type.rows(A)
         kept = np.maximum(lengths - eta * self.penalties, 0.0)

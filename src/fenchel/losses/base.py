@@ -22,7 +22,7 @@ class Loss(ABC):
     #: True where f is affine in v, so that the remainder of th:md-deterministic vanishes.
     affine: bool = False
 
-    def check_classes(self, k: int) -> None:
+    def check_classes(self, k: int) -> None:  # noqa: B027 (most losses fit any k)
         """Raise where the loss does not fit k classes."""
 
     @abstractmethod

@@ -131,7 +131,5 @@ class MirrorProx(Solver):
         distance = (primal.bregman(u, u_mid) + primal.bregman(u_mid, state.u)) / (
             2 * primal.omega_bound
         )
-        distance += (dual.bregman(V, V_mid) + dual.bregman(V_mid, state.V)) / (
-            2 * dual.omega_bound
-        )
+        distance += (dual.bregman(V, V_mid) + dual.bregman(V_mid, state.V)) / (2 * dual.omega_bound)
         return state.gamma * change <= distance * (1 + 1e-12)

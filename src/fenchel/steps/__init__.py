@@ -29,5 +29,6 @@ def make_step(step: str | float | None, theory: float, first: float, default: st
     if isinstance(step, numbers.Real) and not isinstance(step, bool) and step > 0:
         return Constant(float(step))
     raise ValueError(
-        f"step must be 'theory', 'inverse-sqrt' or a positive number for this solver, found {step!r}."
+        "step must be 'theory', 'inverse-sqrt' or a positive number for this solver, "
+        f"found {step!r}."
     )
