@@ -1,0 +1,212 @@
+"""The two streams of the sublinear solver that read X: a row for U, a column for V.
+
+A dense design is a pair of arrays, X and its transpose, so that rows and columns are contiguous; a
+sparse one is the CSR and CSC pair. ``[X, -X]`` is never formed: the sign is in the coefficient.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from fenchel.kernels.exp import exp_bounded
+from fenchel.kernels.sublinear import (
+    BETA,
+    ERROR,
+    FIELDS,
+    HIGH,
+    LABEL,
+    LOW,
+    TILE,
+    TRUE,
+    TRUE_SUM,
+    W_TAU,
+    A,
+    B,
+    at,
+    block_size,
+    in_class,
+    options,
+    row_step,
+)
+
+
+class DenseData(NamedTuple):
+    X: np.ndarray  # (n, d)
+    Xt: np.ndarray  # (d, n)
+
+
+class SparseData(NamedTuple):
+    indptr: np.ndarray  # CSR
+    indices: np.ndarray
+    data: np.ndarray
+    column_indptr: np.ndarray  # CSC
+    column_indices: np.ndarray
+    column_data: np.ndarray
+    gain: np.ndarray  # (n,) work space, 0 between calls
+    factor: np.ndarray  # (n,) work space
+
+
+def multiply_primal(data, s, slot, j, c):
+    """E(:, l) *= exp(-c X(j, :)), with S and the sums over tiles (UpdatePrimal, TrackPrimal)."""
+    raise NotImplementedError
+
+
+def multiply_dual(data, s, slot, l, i, c, theta):
+    """W(:, l) *= exp(c X(:, i)), with S, the block sums and all vectors over rows (UpdateDual,
+    TrackDual); the number of rows that need to be renormalised is returned."""
+    raise NotImplementedError
+
+
+def _is(data, kind):
+    return isinstance(data, types.BaseNamedTuple) and data.instance_class is kind
+
+
+@njit(forceinline=True, **options)
+def _primal_step(e, ratio):
+    """The new E, the change of E - 1/E that S has to make up for, and the new E + 1/E."""
+    new = min(max(e * ratio, LOW), HIGH)
+    both = 1.0 / (e * new)
+    old_inverse, new_inverse = both * new, both * e
+    return new, (e - new) - (old_inverse - new_inverse), new + new_inverse
+
+
+@njit(**options)
+def _primal_dense(data, s, slot, j, c):
+    d, a = s.sigma.size, s.scalar[A]
+    x, row = data.X[j], s.primal[slot]
+    for b in range((d + TILE - 1) // TILE):
+        width = min(TILE, d - b * TILE)
+        p = row[2 * b * TILE : 2 * (b + 1) * TILE]
+        x_b, sigma_b = x[b * TILE : b * TILE + width], s.sigma[b * TILE : b * TILE + width]
+        sigma_sum, mass = 0.0, 0.0
+        for i in range(width):
+            new, change, both = _primal_step(p[i], exp_bounded(-c * x_b[i]))
+            p[TILE + i] += change * a
+            p[i] = new
+            sigma_sum += sigma_b[i] * both
+            mass += both
+        s.tile_sigma[slot, b] = sigma_sum
+        s.tile_mass[slot, b] = mass
+
+
+@njit(**options)
+def _primal_sparse(data, s, slot, j, c):
+    d, a = s.sigma.size, s.scalar[A]
+    row = s.primal[slot]
+    start, stop = data.indptr[j], data.indptr[j + 1]
+    for q in range(start, stop):
+        i = data.indices[q]
+        p = in_class(i)
+        new, change, _ = _primal_step(row[p], exp_bounded(-c * data.data[q]))
+        row[p + TILE] += change * a
+        row[p] = new
+        b = i // TILE
+        if q + 1 == stop or data.indices[q + 1] // TILE != b:  # the last entry in this tile
+            sigma_sum, mass = 0.0, 0.0
+            for other in range(b * TILE, min(d, (b + 1) * TILE)):
+                e = row[in_class(other)]
+                both = e + 1.0 / e
+                sigma_sum += s.sigma[other] * both
+                mass += both
+            s.tile_sigma[slot, b] = sigma_sum
+            s.tile_mass[slot, b] = mass
+
+
+@njit(**options)
+def _dual_dense(data, s, slot, l, i, c, theta):
+    n, label, worn = s.y.size, float(l), 0
+    x, row = data.Xt[i], s.dual[slot]
+    block = s.block[slot // block_size(s.order.size)]
+    for t in range((n + TILE - 1) // TILE):
+        width = min(TILE, n - t * TILE)
+        r = s.rows[t * FIELDS * TILE : (t + 1) * FIELDS * TILE]
+        p = row[2 * t * TILE : 2 * (t + 1) * TILE]
+        q = block[t * TILE : t * TILE + width]
+        x_t = x[t * TILE : t * TILE + width]
+        rho = 0.0
+        for j in range(width):
+            omega = exp_bounded(c * x_t[j])
+            mine = r[LABEL + j] == label
+            w, beta, true = p[j], r[BETA + j], r[TRUE + j]
+            new = min(max(w * omega, LOW), HIGH)
+            new = 0.0 if mine else new
+            factor = theta * omega if mine else theta
+            r[TRUE_SUM + j] += true
+            beta, true, b, error, is_worn = row_step(
+                beta, true, r[B + j], r[ERROR + j], beta * (new - w), factor
+            )
+            p[j] = new
+            p[TILE + j] += (w - new) * b
+            q[j] += new - w
+            r[BETA + j] = beta
+            r[TRUE + j] = true
+            r[B + j] = b
+            r[ERROR + j] = error
+            worn += is_worn
+            rho += r[W_TAU + j] * (1.0 - true)
+        s.tile_rho[t] = rho
+    return worn
+
+
+@njit(**options)
+def _dual_sparse(data, s, slot, l, i, c, theta):
+    n, worn = s.y.size, 0
+    row = s.dual[slot]
+    block = s.block[slot // block_size(s.order.size)]
+    start, stop = data.column_indptr[i], data.column_indptr[i + 1]
+    data.factor[:] = theta
+    for q in range(start, stop):
+        j = data.column_indices[q]
+        omega = exp_bounded(c * data.column_data[q])
+        if s.y[j] == l:
+            data.factor[j] = theta * omega
+        else:
+            p = in_class(j)
+            w = row[p]
+            new = min(max(w * omega, LOW), HIGH)
+            beta = s.rows[at(BETA, j)]
+            data.gain[j] = beta * (new - w)
+            row[p] = new
+            row[p + TILE] += (w - new) * (s.rows[at(B, j)] + beta)
+            block[j] += new - w
+    for t in range((n + TILE - 1) // TILE):
+        width = min(TILE, n - t * TILE)
+        r = s.rows[t * FIELDS * TILE : (t + 1) * FIELDS * TILE]
+        gain, factor = data.gain[t * TILE : t * TILE + width], data.factor[t * TILE :]
+        rho = 0.0
+        for j in range(width):
+            true = r[TRUE + j]
+            r[TRUE_SUM + j] += true
+            beta, true, b, error, is_worn = row_step(
+                r[BETA + j], true, r[B + j], r[ERROR + j], gain[j], factor[j]
+            )
+            r[BETA + j] = beta
+            r[TRUE + j] = true
+            r[B + j] = b
+            r[ERROR + j] = error
+            worn += is_worn
+            rho += r[W_TAU + j] * (1.0 - true)
+        s.tile_rho[t] = rho
+    for q in range(start, stop):
+        data.gain[data.column_indices[q]] = 0.0
+    return worn
+
+
+@overload(multiply_primal)
+def _multiply_primal(data, s, slot, j, c):
+    if _is(data, DenseData):
+        return lambda data, s, slot, j, c: _primal_dense(data, s, slot, j, c)
+    if _is(data, SparseData):
+        return lambda data, s, slot, j, c: _primal_sparse(data, s, slot, j, c)
+
+
+@overload(multiply_dual)
+def _multiply_dual(data, s, slot, l, i, c, theta):
+    if _is(data, DenseData):
+        return lambda data, s, slot, l, i, c, theta: _dual_dense(data, s, slot, l, i, c, theta)
+    if _is(data, SparseData):
+        return lambda data, s, slot, l, i, c, theta: _dual_sparse(data, s, slot, l, i, c, theta)
