@@ -7,11 +7,13 @@ import math
 import numpy as np
 from numba import njit
 
+from fenchel.kernels.exp import exp, exp_bounded
+
 #: Beyond this exponent one exponential no longer serves both halves (1/exp overflows).
 ONE_EXP_LIMIT = 300.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def multiply_halves(
     U: np.ndarray, S: np.ndarray, eta: float, shrink: np.ndarray, shift: float, out: np.ndarray
 ) -> float:
@@ -27,20 +29,20 @@ def multiply_halves(
         common = math.exp(-shrink[j] - shift)
         if shift == 0.0:
             for l in range(k):
-                e = math.exp(-eta * S[j, l])
+                e = exp_bounded(-eta * S[j, l])
                 out[j, l] = U[j, l] * e * common
                 out[d + j, l] = U[d + j, l] / e * common
         else:
             for l in range(k):
                 a = eta * S[j, l]
-                out[j, l] = U[j, l] * math.exp(-a - shrink[j] - shift)
-                out[d + j, l] = U[d + j, l] * math.exp(a - shrink[j] - shift)
+                out[j, l] = U[j, l] * exp(-a - shrink[j] - shift)
+                out[d + j, l] = U[d + j, l] * exp(a - shrink[j] - shift)
         for l in range(k):
             total += out[j, l] + out[d + j, l]
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def rescale(A: np.ndarray, factor: float, smallest: float) -> None:
     """``A <- max(A * factor, smallest)`` in place."""
     rows, columns = A.shape

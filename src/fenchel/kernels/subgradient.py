@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np.ndarray) -> float:
     """Soft-threshold U in place, add it to ``U_sum``, and return its penalty norm.
 

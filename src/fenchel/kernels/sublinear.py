@@ -46,9 +46,16 @@ TILE = 64
 FIELDS = 7
 BETA, TRUE, TRUE_SUM, B, ERROR, W_TAU, LABEL = (TILE * f for f in range(FIELDS))
 #: Positions in ``State.count``.
-T, PRIMAL_USED, DUAL_USED, PRIMAL_FLUSHED, DUAL_FLUSHED, FLUSHES, RENORMALISED, ROWS_RENORMALISED = (
-    range(8)
-)
+(
+    T,
+    PRIMAL_USED,
+    DUAL_USED,
+    PRIMAL_FLUSHED,
+    DUAL_FLUSHED,
+    FLUSHES,
+    RENORMALISED,
+    ROWS_RENORMALISED,
+) = range(8)
 #: Positions in ``State.scalar``.
 ALPHA, A = range(2)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel.geometry.base import DualGeometry, PrimalGeometry
 from fenchel.geometry.registry import make_geometries
+from fenchel.kernels.pairing import pair_rows
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.mirror_descent import joint_scale, starting_point
@@ -126,10 +127,17 @@ class MirrorProx(Solver):
     ) -> bool:
         """``gamma <G(mid) - G, mid - next> <= D(next, mid) + D(mid, here)``, all that is needed."""
         primal, dual, weights = state.primal, state.dual, state.problem.weights
-        change = float(((field_mid[0] - field[0]) * (primal.coef(u_mid) - primal.coef(u))).sum())
-        change -= float(weights @ ((field_mid[1] - field[1]) * (V_mid - V)).sum(axis=1))
+        change = _pairing(field_mid[0], field[0], primal.coef(u_mid), primal.coef(u)).sum()
+        change -= weights @ _pairing(field_mid[1], field[1], V_mid, V)
         distance = (primal.bregman(u, u_mid) + primal.bregman(u_mid, state.u)) / (
             2 * primal.omega_bound
         )
         distance += (dual.bregman(V, V_mid) + dual.bregman(V_mid, state.V)) / (2 * dual.omega_bound)
-        return state.gamma * change <= distance * (1 + 1e-12)
+        return bool(state.gamma * change <= distance * (1 + 1e-12))
+
+
+def _pairing(A: np.ndarray, A0: np.ndarray, B: np.ndarray, B0: np.ndarray) -> np.ndarray:
+    """``<A - A0, B - B0>``, row by row."""
+    out = np.empty(A.shape[0])
+    pair_rows(A, A0, B, B0, out)
+    return out
