@@ -11,6 +11,11 @@ moved towards the labels, ``V' = Y + s (V - Y)``, which keeps the rows in the si
 G_U by s, until that holds; then ``dual(V') = -F(V')``. At s = 0 this is 0, the bound that every
 non-negative loss has: with lam = 0, or a feature without penalty, it may be all there is.
 
+Intercept: without a penalty its constraint is an equality, every class must have the same mass in V
+as in Y. V is mixed with one row q common to all samples, ``V' = (1 - t) V + t 1 q^T``, with the
+smallest t for which the q that repairs the masses is a distribution. The labels have these masses
+too, so that moving towards them keeps the equality.
+
 Everything is float64 and computed afresh from U and V on the user's data.
 """
 
@@ -60,7 +65,11 @@ class Certificate:
 def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
     V = _onto_simplex(V)
+    if problem.intercept:
+        V = _match_masses(problem, V)
     norms = problem.gradient_row_norms(V)
+    if problem.intercept:
+        norms[-1] = 0.0  # zero but for rounding, by the line above
     bounds = problem.lam * problem.penalty_factor
     if problem.radius is None:
         V, dual = _feasible(problem, V, norms, bounds)
@@ -89,6 +98,25 @@ def _onto_simplex(V: Matrix) -> Matrix:
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
     return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]
+
+
+def _match_masses(problem: Problem, V: Matrix) -> Matrix:
+    """Give every class the mass that it has in the labels (the constraint of the intercept)."""
+    w = problem.weights
+    masses = np.bincount(problem.y, weights=w, minlength=problem.k)
+    V = V.toarray() if sp.issparse(V) else V.copy()
+    V[:, masses == 0.0] = 0.0  # a class without samples can have none
+    sums = V.sum(axis=1)
+    V[sums == 0.0] = masses
+    V /= V.sum(axis=1, keepdims=True)
+    found = w @ V
+    used = found > 0.0
+    t = max(0.0, float((1.0 - masses[used] / found[used]).max()))
+    if t > 0.0:
+        q = np.maximum(masses - (1.0 - t) * found, 0.0)
+        V *= 1.0 - t
+        V += t * (q / q.sum())
+    return V
 
 
 def _feasible(

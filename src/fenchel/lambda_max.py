@@ -27,6 +27,7 @@ def lambda_max(
     penalty_factor: Any = None,
     classes: Any = None,
     penalty: str = "l1",
+    fit_intercept: bool = False,
 ) -> float:
     """Return the smallest ``lam`` for which U = 0 solves the penalised problem.
 
@@ -46,6 +47,8 @@ def lambda_max(
         classes=classes,
         penalty=penalty,
     )
+    if fit_intercept:
+        return _with_intercept(problem)
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     free = _free_entries(problem)
     if free is not None and problem.norm.q == 1:
@@ -55,6 +58,21 @@ def lambda_max(
             f"lambda_max of loss={problem.loss.name!r} with penalty='group' and more than two "
             "classes has no closed form here: search for it with solve, or use penalty='l1'."
         )
+    return _ratio(problem, problem.gradient_row_norms(V))
+
+
+def _with_intercept(problem: Problem) -> float:
+    """The same beside a free intercept, where the best constant scores give every row one v.
+
+    That holds where f does not depend on y; v is then the share of the classes.
+    """
+    if problem.loss.affine:
+        raise ValueError(
+            f"lambda_max of loss={problem.loss.name!r} with fit_intercept=True has no closed form "
+            "here: leave fit_intercept out for an estimate to start a path from."
+        )
+    masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
+    V = np.broadcast_to(masses, (problem.n, problem.k))
     return _ratio(problem, problem.gradient_row_norms(V))
 
 

@@ -42,6 +42,8 @@ class Problem:
 
       where the row norm is l1 (the paper's problem) or l2 (``norm`` 1x2: whole features).
     - With a ``radius`` R, ``sum_j ||U(j,:)|| <= R`` holds besides (MainEquationConstrained).
+    - With ``intercept`` the last column of X is constant one and carries no penalty; the last row
+      of U is then the intercept.
 
     As a saddle point (eq:erm-saddle), with the gradient field of eq:gradient-field::
 
@@ -58,6 +60,7 @@ class Problem:
     penalty_factor: np.ndarray
     norm: MixedNorm = PENALTIES["l1"]
     radius: float | None = None
+    intercept: bool = False
 
     @classmethod
     def from_data(
@@ -72,10 +75,19 @@ class Problem:
         penalty_factor: Any = None,
         classes: Any = None,
         penalty: str = "l1",
+        fit_intercept: bool = False,
     ) -> Problem:
         """Check the user's data and make a problem of it."""
         X = validation.check_design(X)
         n, d = X.shape
+        factors = validation.check_penalty_factor(penalty_factor, d)
+        if fit_intercept:
+            if radius is not None:
+                raise ValueError(
+                    "fit_intercept=True and radius exclude each other, because the intercept has "
+                    "no bound: leave radius out, or add a column of ones to X yourself."
+                )
+            X, factors = _append_ones(X), np.append(factors, 0.0)
         codes, labels = validation.check_labels(y, classes, n)
         if penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, found {penalty!r}.")
@@ -88,7 +100,8 @@ class Problem:
             weights=validation.check_sample_weight(sample_weight, n),
             loss=loss,
             lam=validation.check_number("lam", lam, remedy="give the l1 penalty as a number >= 0"),
-            penalty_factor=validation.check_penalty_factor(penalty_factor, d),
+            penalty_factor=factors,
+            intercept=bool(fit_intercept),
             norm=PENALTIES[penalty],
             radius=None
             if radius is None
@@ -132,7 +145,7 @@ class Problem:
         if smallest <= 0:
             raise ValueError(
                 "this solver works inside a ball, and with "
-                + ("lam=0" if self.lam == 0 else "a zero in penalty_factor")
+                + ("lam=0" if self.lam == 0 else "an unpenalised intercept or feature")
                 + " no radius follows from the data: give radius=..., or use "
                 "solver='primal-dual', which needs none."
             )
@@ -198,6 +211,13 @@ class Problem:
         size = max(1, BLOCK_ENTRIES // self.k)
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))
+
+
+def _append_ones(X: Matrix) -> Matrix:
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    if sp.issparse(X):
+        return sp.hstack([X, sp.csr_array(ones)], format="csr")
+    return np.concatenate([X, ones], axis=1)
 
 
 def _dense(block: Matrix) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fenchel.driver import Callback, run
 from fenchel.losses import Loss
@@ -22,6 +23,7 @@ class Result:
     Attributes
     ----------
     U : (d, k) array or sparse array, the coefficients, one column a class.
+    intercept : (k,) array, or None where none was fitted.
     V : (n, k) array or sparse array, the dual point of the certificate, rows in the simplex.
     primal, dual, gap : float. ``dual <= optimum <= primal`` and ``gap = primal - dual``, computed
         in float64 from U and V on the data as given.
@@ -44,6 +46,7 @@ class Result:
     history: list[Record]
     classes: np.ndarray
     solver: str
+    intercept: np.ndarray | None = None
 
     @property
     def n_iter(self) -> int:
@@ -78,6 +81,7 @@ def solve(
     penalty_factor: Any = None,
     classes: Any = None,
     penalty: str = "l1",
+    fit_intercept: bool = False,
     start: Result | Start | tuple[Matrix, Matrix] | Matrix | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
@@ -105,6 +109,8 @@ def solve(
     penalty_factor : (d,) factors >= 0 on ``lam``.
     classes : all labels in column order, also those without a sample in y.
     penalty : "l1", or "group" for ``sum_j penalty_factor_j ||U(j,:)||_2`` (whole features).
+    fit_intercept : add a constant to the score of each class, without penalty. The certificate
+        stays a true bound: see :mod:`fenchel.certificate`.
     start : a :class:`Result`, a pair (U, V) or U, to start from.
     rng : seed or generator of the randomised solvers.
     callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
@@ -133,6 +139,7 @@ def solve(
         penalty_factor=penalty_factor,
         classes=classes,
         penalty=penalty,
+        fit_intercept=fit_intercept,
     )
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
     method = get_solver(solver, step)
@@ -145,8 +152,12 @@ def solve(
         callback=callback,
     )
     certificate = outcome.certificate
+    U, intercept = certificate.U, None
+    if problem.intercept:
+        last = U[[-1], :]
+        U, intercept = U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
     return Result(
-        U=certificate.U,
+        U=U,
         V=certificate.V,
         primal=certificate.primal,
         dual=certificate.dual,
@@ -157,6 +168,7 @@ def solve(
         history=outcome.history,
         classes=problem.classes,
         solver=method.name,
+        intercept=intercept,
     )
 
 
@@ -164,7 +176,11 @@ def _check_start(start: Any, problem: Problem) -> Start | None:
     if start is None:
         return None
     if isinstance(start, Result):
-        start = Start(start.U, start.V)
+        U = start.U
+        if start.intercept is not None:
+            stack = sp.vstack if sp.issparse(U) else np.vstack
+            U = stack([U, start.intercept[None, :]])
+        start = Start(U, start.V)
     elif isinstance(start, tuple):
         start = Start(*start)
     elif not isinstance(start, Start):
