@@ -9,11 +9,9 @@ import numpy as np
 
 from fenchel.kernels.simplex import SMALLEST
 from fenchel.losses.base import Loss, true_class
+from fenchel.losses.bracket import bracket_root
 
 ScalarFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-#: Halvings of a bracket: enough to bring any interval of doubles down to neighbouring numbers.
-MAX_ITER = 200
 
 
 class SeparableLoss(Loss):
@@ -72,29 +70,21 @@ class SeparableLoss(Loss):
         Stationarity reads h(v_l) = t_l - mu with h = f' + psi', so v_l falls as mu grows.
         """
         is_true = _indicator(T.shape, y)
-        k = T.shape[1]
 
         def h(V: np.ndarray) -> np.ndarray:
             with np.errstate(divide="ignore"):
                 return self.derivative(V, is_true) + distance(V)
 
+        def entries(mu: np.ndarray) -> np.ndarray:
+            return _increasing_root(h, T - mu)
+
         # At mu = max(t - h(1/k)) every entry is at most 1/k; at max(t - h(1)) one of them is 1.
         low = (T - h(np.ones_like(T))).max(axis=1, keepdims=True)
-        high = (T - h(np.full_like(T, 1 / k))).max(axis=1, keepdims=True)
-        low, high = np.minimum(low, high), np.maximum(low, high)
-        V_low, V_high = np.ones_like(T), np.zeros_like(T)
-        for _ in range(MAX_ITER):
-            mid = 0.5 * (low + high)
-            # entries only fall with mu: the known ends bracket the new ones
-            V = _increasing_root(h, T - mid, V_high, V_low)
-            enough = V.sum(axis=1, keepdims=True) >= 1.0
-            low, high = np.where(enough, mid, low), np.where(enough, high, mid)
-            V_low, V_high = np.where(enough, V, V_low), np.where(enough, V_high, V)
-            if np.all((mid <= low) & (mid >= high)) or np.all(V_low - V_high < 1e-15):
-                break
-            if np.all((high - low) <= 4e-16 * np.maximum(1.0, np.abs(high))):
-                break
+        high = (T - h(np.full_like(T, 1 / T.shape[1]))).max(axis=1, keepdims=True)
+        high = np.maximum(low, high)
+        low, high = bracket_root(lambda mu: 1.0 - entries(mu).sum(axis=1, keepdims=True), low, high)
         # Where h is flat (an affine f) the entries jump at the root: mix both sides to sum to one.
+        V_low, V_high = entries(low), entries(high)
         above, below = V_low.sum(axis=1, keepdims=True), V_high.sum(axis=1, keepdims=True)
         jump = np.where(above > below, above - below, 1.0)
         share = np.clip((1.0 - below) / jump, 0.0, 1.0)
@@ -102,17 +92,11 @@ class SeparableLoss(Loss):
         return V / V.sum(axis=1, keepdims=True)
 
 
-def _increasing_root(
-    h: Callable[[np.ndarray], np.ndarray], target: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """The v in [low, high] where the non-decreasing h crosses ``target``, elementwise."""
-    low, high = low.copy(), high.copy()
-    for _ in range(64):
-        mid = 0.5 * (low + high)
-        below = h(mid) < target
-        low, high = np.where(below, mid, low), np.where(below, high, mid)
-        if np.all(high - low <= 1e-17 + 2e-16 * high):
-            break
+def _increasing_root(h: Callable[[np.ndarray], np.ndarray], target: np.ndarray) -> np.ndarray:
+    """The v in [0, 1] where the non-decreasing h crosses ``target``, elementwise."""
+    low, high = bracket_root(
+        lambda V: h(V) - target, np.zeros_like(target), np.ones_like(target), smallest=1e-18
+    )
     return np.where(h(high) <= target, high, low)
 
 
