@@ -22,6 +22,9 @@ class Loss(ABC):
     #: True where f is affine in v, so that the remainder of th:md-deterministic vanishes.
     affine: bool = False
 
+    #: True where f is strongly convex in v, so that the loss is differentiable in z.
+    smooth: bool = False
+
     def check_classes(self, k: int) -> None:  # noqa: B027 (most losses fit any k)
         """Raise where the loss does not fit k classes."""
 
@@ -46,6 +49,15 @@ class Loss(ABC):
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
         """``argmax_v <v, z> - f(v, y) - ||v - v0||^2 / (2 eta)`` on the simplex, row by row."""
+
+    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+        """The h of every row for which ``diag(h) - h h^T / sum(h)`` is the Hessian in z.
+
+        At the point z whose maximising v is given: of the loss itself where it is smooth, else of
+        the loss smoothed by ``||v - v0||^2 / (2 eta)``. The default is exact where f is affine,
+        and otherwise an upper bound.
+        """
+        return np.where(V > 0.0, eta, 0.0)
 
     def remainder(self, k: int) -> float:
         """``max_y f(1/k, y) - min_v f(v, y)``, the r of th:md-deterministic (0 where f is affine).

@@ -16,6 +16,7 @@ class Softmax(Loss):
     """``log sum_l exp z_l - z_y``, with f(v, y) = sum_l v_l log v_l."""
 
     name: ClassVar[str] = "softmax"
+    smooth = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return logsumexp(Z, axis=1) - true_class(Z, y)
@@ -25,6 +26,9 @@ class Softmax(Loss):
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         return xlogy(V, V).sum(axis=1)
+
+    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+        return V
 
     def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         # z - log v - (log v - log v0) / eta is constant on the row

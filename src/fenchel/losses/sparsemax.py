@@ -16,6 +16,7 @@ class Sparsemax(Loss):
     """f(v, y) = (||v||^2 - 1) / 2: probabilities that can be exactly zero."""
 
     name: ClassVar[str] = "sparsemax"
+    smooth = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         V = self.argmax(Z, y)
@@ -28,6 +29,9 @@ class Sparsemax(Loss):
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         return 0.5 * (np.einsum("il,il->i", V, V) - 1.0)
+
+    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+        return np.where(V > 0.0, 1.0, 0.0)
 
     def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         # v + log(v) / eta = z + log(v0) / eta - mu, so eta v is Wright's omega of eta times that

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fenchel.solvers.base import Solver
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
+from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solvers.subgradient import Subgradient
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (MirrorDescent, MirrorProx, Subgradient)
+    solver.name: solver for solver in (MirrorDescent, MirrorProx, PrimalDual, Subgradient)
 }
 
 #: What "auto" stands for.

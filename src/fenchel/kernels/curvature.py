@@ -1,0 +1,186 @@
+"""Columns of the curvature of a Fenchel-Young loss, gathered for the entries of a working set.
+
+The Hessian of a smooth loss in the scores of one row is ``diag(h) - h h^T / sum(h)``. An entry
+(j, l) of U meets it only in the rows i where h_il > 0, and a row with a single positive h has no
+curvature at all: with sparse dual points nearly everything is zero and is left out here. A
+*position* is one such pair (i, l); positions are numbered class by class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def residual_columns(
+    V: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``diag(weights) (V - Y)`` by classes: pointers, rows, values of its non-zeros."""
+    n, k = V.shape
+    pointer = np.zeros(k + 1, np.int64)
+    for i in range(n):
+        for l in range(k):
+            if V[i, l] != (1.0 if l == y[i] else 0.0):
+                pointer[l + 1] += 1
+    for l in range(k):
+        pointer[l + 1] += pointer[l]
+    row = np.empty(pointer[k], np.int32)
+    value = np.empty(pointer[k])
+    fill = pointer[:-1].copy()
+    for i in range(n):
+        for l in range(k):
+            r = V[i, l] - (1.0 if l == y[i] else 0.0)
+            if r != 0.0:
+                row[fill[l]] = i
+                value[fill[l]] = weights[i] * r
+                fill[l] += 1
+    return pointer, row, value
+
+
+@njit(cache=True, nogil=True)
+def curvature_columns(
+    H: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The positions of H: class pointers, rows, ``weights_i h_il`` and ``h_il / sum_m h_im``."""
+    n, k = H.shape
+    pointer = np.zeros(k + 1, np.int64)
+    total = np.zeros(n)
+    for i in range(n):
+        count = 0
+        for l in range(k):
+            if H[i, l] > 0.0:
+                total[i] += H[i, l]
+                count += 1
+        if count > 1 and weights[i] > 0.0:
+            for l in range(k):
+                if H[i, l] > 0.0:
+                    pointer[l + 1] += 1
+        else:
+            total[i] = 0.0
+    for l in range(k):
+        pointer[l + 1] += pointer[l]
+    row = np.empty(pointer[k], np.int32)
+    weight = np.empty(pointer[k])
+    share = np.empty(pointer[k])
+    fill = pointer[:-1].copy()
+    for i in range(n):
+        if total[i] > 0.0:
+            for l in range(k):
+                if H[i, l] > 0.0:
+                    p = fill[l]
+                    fill[l] += 1
+                    row[p] = i
+                    weight[p] = weights[i] * H[i, l]
+                    share[p] = H[i, l] / total[i]
+    return pointer, row, weight, share
+
+
+@njit(cache=True, nogil=True)
+def dense_gradient(
+    Xt: np.ndarray,
+    feature: np.ndarray,
+    klass: np.ndarray,
+    pointer: np.ndarray,
+    row: np.ndarray,
+    value: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """``out[e] = <X(:,j), R(:,l)>`` for every entry e = (j, l); R as from residual_columns."""
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        s = 0.0
+        for p in range(pointer[l], pointer[l + 1]):
+            s += Xt[j, row[p]] * value[p]
+        out[e] = s
+
+
+@njit(cache=True, nogil=True)
+def sparse_gradient(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    n: int,
+    feature: np.ndarray,
+    klass: np.ndarray,
+    pointer: np.ndarray,
+    row: np.ndarray,
+    value: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """The same for X in CSC form; entries are sorted by class."""
+    column = np.zeros(n)
+    last = -1
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        if l != last:
+            if last >= 0:
+                for p in range(pointer[last], pointer[last + 1]):
+                    column[row[p]] = 0.0
+            for p in range(pointer[l], pointer[l + 1]):
+                column[row[p]] = value[p]
+            last = l
+        s = 0.0
+        for t in range(indptr[j], indptr[j + 1]):
+            s += data[t] * column[indices[t]]
+        out[e] = s
+
+
+@njit(cache=True, nogil=True)
+def dense_pack(
+    Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, pointer: np.ndarray, row: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For every entry (j, l) the positions of class l and ``x_ij`` there: start, position, x."""
+    start = np.zeros(feature.size + 1, np.int64)
+    for e in range(feature.size):
+        start[e + 1] = start[e] + pointer[klass[e] + 1] - pointer[klass[e]]
+    position = np.empty(start[-1], np.int32)
+    x = np.empty(start[-1])
+    for e in range(feature.size):
+        q = start[e]
+        for p in range(pointer[klass[e]], pointer[klass[e] + 1]):
+            position[q] = p
+            x[q] = Xt[feature[e], row[p]]
+            q += 1
+    return start, position, x
+
+
+@njit(cache=True, nogil=True)
+def sparse_pack(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    n: int,
+    feature: np.ndarray,
+    klass: np.ndarray,
+    pointer: np.ndarray,
+    row: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for X in CSC form; entries are sorted by class."""
+    room = 0
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        room += min(indptr[j + 1] - indptr[j], pointer[l + 1] - pointer[l])
+    start = np.zeros(feature.size + 1, np.int64)
+    position = np.empty(room, np.int32)
+    x = np.empty(room)
+    where = np.full(n, -1, np.int64)
+    last = -1
+    q = 0
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        if l != last:
+            if last >= 0:
+                for p in range(pointer[last], pointer[last + 1]):
+                    where[row[p]] = -1
+            for p in range(pointer[l], pointer[l + 1]):
+                where[row[p]] = p
+            last = l
+        for t in range(indptr[j], indptr[j + 1]):
+            p = where[indices[t]]
+            if p >= 0:
+                position[q] = p
+                x[q] = data[t]
+                q += 1
+        start[e + 1] = q
+    return start, position[:q], x[:q]

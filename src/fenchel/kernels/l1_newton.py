@@ -1,0 +1,254 @@
+"""The quadratic model of a Newton step with an l1 penalty, minimised over a working set.
+
+Over steps s of the entries e = (j, l) of U, with ``D = X s`` on the positions of
+:mod:`fenchel.kernels.curvature`::
+
+    <g, s> + 1/2 sum_p weight_p D_p (D_p - mean_i(p)) + 1/2 sum_e damping_e s_e^2
+        + sum_e penalty_e |u_e + s_e|,            mean_i = sum_{p in row i} share_p D_p
+
+Coordinate descent finds which entries are non-zero; on that face the model is quadratic and is
+minimised by a direct solve when the face is small, by conjugate gradients preconditioned with the
+class blocks of the Hessian when it is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+#: Faces up to this size are solved directly; larger ones have class blocks of at most this size.
+DIRECT = 320
+
+
+@njit(cache=True, nogil=True)
+def _slope(e, start, position, x, row, weight, D, mean):
+    """Entry e of H s, without damping."""
+    g = 0.0
+    for q in range(start[e], start[e + 1]):
+        p = position[q]
+        g += x[q] * weight[p] * (D[p] - mean[row[p]])
+    return g
+
+
+@njit(cache=True, nogil=True)
+def _move(e, delta, start, position, x, row, share, D, mean):
+    """Keep D and mean up to date when entry e moves by delta."""
+    for q in range(start[e], start[e + 1]):
+        p = position[q]
+        D[p] += x[q] * delta
+        mean[row[p]] += share[p] * x[q] * delta
+
+
+@njit(cache=True, nogil=True)
+def _value(g, u, penalty, damping, s, row, weight, D, mean):
+    total = 0.0
+    for e in range(u.size):
+        total += (g[e] + 0.5 * damping[e] * s[e]) * s[e] + penalty[e] * abs(u[e] + s[e])
+    for p in range(row.size):
+        total += 0.5 * weight[p] * D[p] * (D[p] - mean[row[p]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean):
+    """One pass of coordinate descent; returns the largest ``|change| * curvature``."""
+    start, position, x = packed
+    row, weight, share = positions
+    largest = 0.0
+    for e in range(u.size):
+        a = diagonal[e] + damping[e]
+        slope = g[e] + damping[e] * s[e] + _slope(e, start, position, x, row, weight, D, mean)
+        old = u[e] + s[e]
+        new = old - slope / a
+        new = np.sign(new) * max(abs(new) - penalty[e] / a, 0.0)
+        if new != old:
+            s[e] = new - u[e]
+            _move(e, new - old, start, position, x, row, share, D, mean)
+            largest = max(largest, abs(new - old) * a)
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _multiply(face, packed, positions, damping, d, D, mean, out):
+    """``out = H d`` on the face; D and mean are working space."""
+    start, position, x = packed
+    row, weight, share = positions
+    D[:] = 0.0
+    for b in range(face.size):
+        if d[b] != 0.0:
+            for q in range(start[face[b]], start[face[b] + 1]):
+                D[position[q]] += x[q] * d[b]
+    for p in range(row.size):
+        mean[row[p]] = 0.0
+    for p in range(row.size):
+        mean[row[p]] += share[p] * D[p]
+    for p in range(row.size):
+        D[p] = weight[p] * (D[p] - mean[row[p]])
+    for b in range(face.size):
+        total = damping[face[b]] * d[b]
+        for q in range(start[face[b]], start[face[b] + 1]):
+            total += x[q] * D[position[q]]
+        out[b] = total
+
+
+@njit(cache=True, nogil=True)
+def _solve_directly(face, packed, positions, damping, rhs, D, mean):
+    m = face.size
+    H = np.empty((m, m))
+    unit = np.zeros(m)
+    for b in range(m):
+        unit[b] = 1.0
+        _multiply(face, packed, positions, damping, unit, D, mean, H[b])
+        unit[b] = 0.0
+    return np.linalg.solve(H, rhs)
+
+
+@njit(cache=True, nogil=True)
+def _class_blocks(face, klass, packed, positions, damping):
+    """Inverses of the blocks of H that belong to one class, one after the other."""
+    start, position, x = packed
+    row, weight, share = positions
+    m = face.size
+    bounds = np.zeros(m + 1, np.int64)
+    count = 0
+    size = 0
+    while bounds[count] < m:
+        b = bounds[count]
+        while b < m and b - bounds[count] < DIRECT and klass[face[b]] == klass[face[bounds[count]]]:
+            b += 1
+        size += (b - bounds[count]) ** 2
+        count += 1
+        bounds[count] = b
+    inverse = np.empty(size)
+    column = np.zeros(row.size)
+    offset = 0
+    for t in range(count):
+        low, c = bounds[t], bounds[t + 1] - bounds[t]
+        K = np.empty((c, c))
+        for a in range(c):
+            e = face[low + a]
+            for q in range(start[e], start[e + 1]):
+                p = position[q]
+                column[p] = x[q] * weight[p] * (1.0 - share[p])
+            for b in range(a + 1):
+                total = 0.0
+                for q in range(start[face[low + b]], start[face[low + b] + 1]):
+                    total += x[q] * column[position[q]]
+                K[a, b] = total
+                K[b, a] = total
+            K[a, a] += damping[e]
+            for q in range(start[e], start[e + 1]):
+                column[position[q]] = 0.0
+        inverse[offset : offset + c * c] = np.linalg.inv(K).ravel()
+        offset += c * c
+    return bounds[: count + 1], inverse
+
+
+@njit(cache=True, nogil=True)
+def _precondition(bounds, inverse, residual, out):
+    offset = 0
+    for t in range(bounds.size - 1):
+        low, high = bounds[t], bounds[t + 1]
+        for a in range(low, high):
+            total = 0.0
+            for b in range(low, high):
+                total += inverse[offset + b - low] * residual[b]
+            offset += high - low
+            out[a] = total
+
+
+@njit(cache=True, nogil=True)
+def _conjugate_gradients(face, klass, packed, positions, damping, residual, D, mean, tol, max_iter):
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; the residual is used up."""
+    m = face.size
+    solution = np.zeros(m)
+    z = np.empty(m)
+    Hd = np.empty(m)
+    bounds, inverse = _class_blocks(face, klass, packed, positions, damping)
+    _precondition(bounds, inverse, residual, z)
+    d = z.copy()
+    rz = residual @ z
+    n_iter = 0
+    while n_iter < max_iter and np.abs(residual).max() > tol:
+        _multiply(face, packed, positions, damping, d, D, mean, Hd)
+        dHd = d @ Hd
+        if dHd <= 0.0:
+            break
+        solution += (rz / dHd) * d
+        residual -= (rz / dHd) * Hd
+        _precondition(bounds, inverse, residual, z)
+        rz_new = residual @ z
+        d = z + (rz_new / rz) * d
+        rz = rz_new
+        n_iter += 1
+    return solution, n_iter
+
+
+@njit(cache=True, nogil=True)
+def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg):
+    """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
+
+    Returns
+    -------
+    s : the steps.
+    n_iter : conjugate gradient iterations made.
+    """
+    start, position, x = packed
+    row, weight, share = positions
+    E = u.size
+    n = row.max() + 1 if row.size else 1
+    s = np.zeros(E)
+    D, mean = np.zeros(row.size), np.zeros(n)
+    D_new, mean_new = np.empty(row.size), np.empty(n)
+    diagonal = np.zeros(E)
+    for e in range(E):
+        for q in range(start[e], start[e + 1]):
+            p = position[q]
+            diagonal[e] += x[q] * x[q] * weight[p] * (1.0 - share[p])
+    n_iter = 0
+    for _ in range(rounds):
+        for _ in range(sweeps):
+            if _sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean) <= tol:
+                return s, n_iter
+        face = np.flatnonzero(u + s)
+        m = face.size
+        residual = np.empty(m)
+        for b in range(m):
+            e = face[b]
+            slope = g[e] + damping[e] * s[e] + _slope(e, start, position, x, row, weight, D, mean)
+            residual[b] = -slope - penalty[e] * np.sign(u[e] + s[e])
+        if m == 0 or np.abs(residual).max() <= 0.3 * tol:
+            continue
+        if m <= DIRECT:
+            d = _solve_directly(face, packed, positions, damping, residual, D_new, mean_new)
+        else:
+            d, used = _conjugate_gradients(
+                face, klass, packed, positions, damping, residual, D_new, mean_new, 0.3 * tol,
+                max_cg,
+            )  # fmt: skip
+            n_iter += used
+        # Entries that would change sign stop at zero. Where that does not lower the model even for
+        # shortened steps, go to the first sign change only: up to there the model falls.
+        first = 1.0
+        for b in range(m):
+            old = u[face[b]] + s[face[b]]
+            if (old + d[b]) * old <= 0.0:
+                first = min(first, -old / d[b])
+        before = _value(g, u, penalty, damping, s, row, weight, D, mean)
+        for t in (1.0, 0.4, 0.16, first):
+            s_new = s.copy()
+            D_new[:] = D
+            mean_new[:] = mean
+            for b in range(m):
+                old = u[face[b]] + s[face[b]]
+                new = old + t * d[b]
+                if new * old <= 0.0:
+                    new = 0.0
+                s_new[face[b]] = new - u[face[b]]
+                _move(face[b], new - old, start, position, x, row, share, D_new, mean_new)
+            if _value(g, u, penalty, damping, s_new, row, weight, D_new, mean_new) <= before:
+                s[:] = s_new
+                D[:] = D_new
+                mean[:] = mean_new
+                break
+    return s, n_iter

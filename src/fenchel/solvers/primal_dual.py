@@ -1,0 +1,214 @@
+"""Proximal steps on the dual, Newton steps on a working set of the primal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.kernels.l1_newton import minimise_model
+from fenchel.losses.base import true_class
+from fenchel.problem import Problem
+from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.working_set import GROWTH, MIN_NEW, Columns, Entries, violators
+
+#: Newton steps between two looks at all features.
+NEWTON_STEPS = 30
+
+#: The centre moves when the inner error is this part of what smoothing costs.
+INNER = 0.3
+
+#: The proximal step on V grows by this factor from one centre to the next.
+ETA_GROWTH = 3.0
+
+
+@dataclass
+class State:
+    problem: Problem
+    columns: Columns
+    entries: Entries
+    Z: np.ndarray  # X U
+    V: np.ndarray  # the dual point that belongs to Z
+    value: float  # the smoothed risk at Z
+    centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
+    eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
+    curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    damping: float = 0.1
+
+
+class PrimalDual(Solver):
+    """The certified solver for the penalised problem, any loss, to any accuracy.
+
+    A loss whose f is not strongly convex is smoothed around a centre V0 that follows the dual
+    solution (the proximal point method on V, or the method of multipliers seen from U)::
+
+        U = argmin  sum_i w_i max_v { <v - y_i, U^T x_i> - f(v, y_i) - ||v - v0_i||^2 / (2 eta) }
+                    + lam sum_j c_j ||U(j,:)||_1,             V0 <- the maximising v
+
+    so that every loss is minimised by the same Newton method with an l1 penalty
+    (:mod:`fenchel.kernels.l1_newton`), on a working set of entries of U that grows by those whose
+    dual constraint ``|G_U(j,l)| <= lam c_j`` is violated. Once the working set is solved only
+    unseen entries can be violated, which is what makes the rescaled dual point tight.
+
+    One iteration looks at all features once and then solves the working set.
+    """
+
+    name: ClassVar[str] = "primal-dual"
+    default_max_iter: ClassVar[int] = 500
+
+    def __init__(self, step: str | float | None = None) -> None:
+        if step is not None:
+            raise ValueError("solver='primal-dual' finds its own steps: leave step out.")
+
+    def init(
+        self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
+    ) -> State:
+        _check(problem)
+        entries = Entries.empty() if start is None else Entries.of(start.U)
+        Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
+        centre = None
+        if not problem.loss.smooth:
+            if start is None or start.V is None:
+                centre = np.full((problem.n, problem.k), 1.0 / problem.k)
+            else:
+                centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
+        eta = 1.0 / max(problem.at_zero, 1e-300)  # scores are of the size of the loss
+        state = State(
+            problem, Columns(problem.design), entries, Z, Z, 0.0, centre, eta,
+            problem.design.column_norms(problem.weights) ** 2,
+        )  # fmt: skip
+        state.value, state.V = self._smoothed(state, Z)
+        return state
+
+    def advance(self, state: State, n_steps: int) -> None:
+        for _ in range(n_steps):
+            self._iterate(state)
+
+    def points(self, state: State) -> list[Point]:
+        problem = state.problem
+        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+        dense = problem.d * problem.k <= 1 << 26
+        return [Point(U.toarray() if dense else U, state.V, "last")]
+
+    def passes(self, problem: Problem) -> float:
+        return 2.0
+
+    def iterations_per_check(self, problem: Problem) -> int:
+        return 1
+
+    def _iterate(self, state: State) -> None:
+        problem = state.problem
+        residual = residual_columns(state.V, problem.y, problem.weights)
+        limit = max(MIN_NEW, GROWTH * int(np.count_nonzero(state.entries.u)))
+        feature, klass, excess, scale = violators(problem, residual, limit)
+        if state.centre is not None and self._solved(state, residual, scale):
+            state.centre = state.V
+            state.eta *= ETA_GROWTH
+            state.value, state.V = self._smoothed(state, state.Z)
+            residual = residual_columns(state.V, problem.y, problem.weights)
+            feature, klass, excess, scale = violators(problem, residual, limit)
+        state.entries = state.entries.with_new(feature, klass)
+        worst = float(excess.max()) if excess.size else 0.0
+        for _ in range(NEWTON_STEPS):
+            error, gradient, penalty = self._subgradient(state, residual)
+            if error <= 1e-15 or error <= 0.1 * worst:
+                break
+            if not self._newton(state, gradient, penalty, error):
+                break
+            residual = residual_columns(state.V, problem.y, problem.weights)
+            worst = max(worst, error)
+
+    def _solved(self, state: State, residual: tuple, scale: float) -> bool:
+        """Whether the smoothed problem is solved well enough for the centre to move.
+
+        The gap of (U, V) is what smoothing costs, ``loss(z) - (<v - y, z> - f(v))``, plus the inner
+        error: complementarity, and the loss of dual value by scaling V towards the labels.
+        """
+        problem, entries = state.problem, state.entries
+        w, y, V, Z = problem.weights, problem.y, state.V, state.Z
+        F = float(w @ problem.loss.f(V, y))
+        linear = float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
+        smoothing = float(w @ problem.loss.value(Z, y)) - (linear - F)
+        bound = problem.lam * problem.penalty_factor[entries.feature]
+        inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        return inner <= INNER * smoothing
+
+    def _subgradient(self, state: State, residual: tuple) -> tuple[float, np.ndarray, np.ndarray]:
+        """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
+        entries, problem = state.entries, state.problem
+        g = state.columns.gradient(entries, residual)
+        penalty = problem.lam * problem.penalty_factor[entries.feature]
+        smallest = np.where(
+            entries.u != 0,
+            np.abs(g + penalty * np.sign(entries.u)),
+            np.maximum(np.abs(g) - penalty, 0.0),
+        )
+        return (float(smallest.max()) if smallest.size else 0.0), g, penalty
+
+    def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
+        """One damped Newton step with line search; False where no decrease is left."""
+        problem, entries = state.problem, state.entries
+        pointer, row, weight, share = curvature_columns(
+            problem.loss.curvature(state.V, state.eta), problem.weights
+        )
+        packed = state.columns.pack(entries, pointer, row)
+        largest = state.eta if state.centre is not None else 1.0
+        damping = np.maximum(
+            state.damping * largest * state.curvature[entries.feature], 1e-12 * error
+        )
+        s, n_cg = minimise_model(
+            entries.klass, packed, (row, weight, share), g, entries.u, penalty, damping,
+            0.1 * error, 2, 5, 50,
+        )  # fmt: skip
+        change = problem.design.matmul(entries.matrix(s, (problem.d, problem.k)))
+        before = state.value + penalty @ np.abs(entries.u)
+        slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
+        t = 1.0
+        while True:
+            Z = state.Z + t * change
+            value, V = self._smoothed(state, Z)
+            if value + penalty @ np.abs(entries.u + t * s) <= before + 1e-4 * t * slope:
+                break
+            t *= 0.5
+            if t < 1e-6:
+                state.damping = min(1.0, 16 * state.damping)
+                return False
+        entries.u = entries.u + (s if t == 1.0 else t * s)
+        state.Z, state.V, state.value = Z, V, value
+        if t < 1.0:
+            state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
+        elif n_cg > 40:
+            state.damping = min(1.0, 2 * state.damping)
+        elif n_cg < 15:
+            state.damping = max(1e-9, 0.3 * state.damping)
+        return True
+
+    @staticmethod
+    def _smoothed(state: State, Z: np.ndarray) -> tuple[float, np.ndarray]:
+        """The (smoothed) risk at the scores Z, and the maximising V, its gradient plus Y."""
+        problem = state.problem
+        loss, y = problem.loss, problem.y
+        if state.centre is None:
+            V = loss.argmax(Z, y)
+            rows = loss.value(Z, y)
+        else:
+            V = loss.prox_euclidean(state.centre, Z, state.eta, y)
+            rows = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
+            difference = V - state.centre
+            rows -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
+        return float(problem.weights @ rows), V
+
+
+def _check(problem: Problem) -> None:
+    if problem.radius is not None:
+        raise ValueError(
+            "solver='primal-dual' solves the penalised problem: leave radius out, or use "
+            "solver='mirror-prox'."
+        )
+    if (problem.norm.p, problem.norm.q) != (1, 1):
+        raise ValueError(
+            "solver='primal-dual' needs penalty='l1': use solver='mirror-prox' for other norms."
+        )

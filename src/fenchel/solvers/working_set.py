@@ -1,0 +1,127 @@
+"""Entries of U that a step works on, and the columns of X that belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.design import Design
+from fenchel.kernels import curvature
+from fenchel.problem import BLOCK_ENTRIES, Problem
+
+#: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries.
+GROWTH, MIN_NEW = 2, 200
+
+
+@dataclass
+class Entries:
+    """Entries (feature, class) of U and their values, sorted by class and then by feature."""
+
+    feature: np.ndarray
+    klass: np.ndarray
+    u: np.ndarray
+
+    @classmethod
+    def empty(cls) -> Entries:
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+    @classmethod
+    def of(cls, U: np.ndarray | sp.sparray) -> Entries:
+        """The non-zeros of a matrix."""
+        U = sp.csc_array(U)
+        U.sum_duplicates()
+        klass = np.repeat(np.arange(U.shape[1]), np.diff(U.indptr))
+        keep = U.data != 0
+        return cls(U.indices[keep].astype(np.int64), klass[keep], U.data[keep].astype(np.float64))
+
+    def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
+        """The (d, k) matrix with these values at the entries; zeros are not stored."""
+        keep = values != 0
+        indptr = np.searchsorted(self.klass[keep], np.arange(shape[1] + 1))
+        return sp.csc_array((values[keep], self.feature[keep], indptr), shape=shape)
+
+    def with_new(self, feature: np.ndarray, klass: np.ndarray) -> Entries:
+        """The non-zeros of this set and the given entries, which start at zero."""
+        keep = self.u != 0
+        feature = np.concatenate([self.feature[keep], feature])
+        klass = np.concatenate([self.klass[keep], klass])
+        u = np.concatenate([self.u[keep], np.zeros(feature.size - int(keep.sum()))])
+        order = np.lexsort((u == 0, feature, klass))  # of two equal entries the non-zero is first
+        feature, klass, u = feature[order], klass[order], u[order]
+        first = np.ones(u.size, dtype=bool)
+        first[1:] = (np.diff(feature) != 0) | (np.diff(klass) != 0)
+        return Entries(feature[first], klass[first], u[first])
+
+
+@dataclass
+class Columns:
+    """Columns of X for the compiled kernels; no kernel is told twice whether X is sparse."""
+
+    design: Design
+    _data: tuple = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.design.is_sparse:
+            csc = self.design.csc
+            self._data = (csc.indptr, csc.indices, csc.data, self.design.shape[0])
+            self._gradient, self._pack = curvature.sparse_gradient, curvature.sparse_pack
+        else:
+            self._data = (np.ascontiguousarray(self.design.X.T),)
+            self._gradient, self._pack = curvature.dense_gradient, curvature.dense_pack
+
+    def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
+        """G_U at the entries, for ``residual = residual_columns(V, y, weights)``."""
+        out = np.empty(entries.u.size)
+        self._gradient(*self._data, entries.feature, entries.klass, *residual, out)
+        return out
+
+    def pack(self, entries: Entries, pointer: np.ndarray, row: np.ndarray) -> tuple:
+        """The values of X that the entries meet at the positions of the curvature."""
+        return self._pack(*self._data, entries.feature, entries.klass, pointer, row)
+
+
+def violators(
+    problem: Problem, residual: tuple, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The entries with ``|G_U(j,l)| > lam c_j``: the ``limit`` worst of them, and the scale s.
+
+    Works through the classes in blocks, so that no (d, k) array is needed.
+
+    Returns
+    -------
+    feature, klass, excess : the entries and ``|G_U| - lam c_j`` there.
+    s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` everywhere.
+    """
+    pointer, row, value = residual
+    bound = problem.lam * problem.penalty_factor[:, None]
+    width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    scale = 1.0
+    for start in range(0, problem.k, width):
+        stop = min(start + width, problem.k)
+        part = slice(pointer[start], pointer[stop])
+        R = sp.csc_array(
+            (value[part], row[part], pointer[start : stop + 1] - pointer[start]),
+            shape=(problem.n, stop - start),
+        )
+        G = np.abs(problem.design.rmatmul(R if R.nnz < 0.3 * problem.n * (stop - start)
+                                          else R.toarray()))  # fmt: skip
+        excess = G - bound
+        feature, klass = np.nonzero(excess > 0)
+        over = G[feature, klass]
+        if feature.size:
+            scale = min(scale, float((bound[feature, 0] / over).min()))
+        found.append(_worst(feature, klass + start, excess[feature, klass], limit))
+    feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return *_worst(feature, klass, excess, limit), scale
+
+
+def _worst(
+    feature: np.ndarray, klass: np.ndarray, excess: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if excess.size > limit:
+        keep = np.argpartition(excess, excess.size - limit)[excess.size - limit :]
+        feature, klass, excess = feature[keep], klass[keep], excess[keep]
+    return feature, klass, excess
