@@ -81,7 +81,9 @@ class SeparableLoss(Loss):
         # At mu = max(t - h(1/k)) every entry is at most 1/k; at max(t - h(1)) one of them is 1.
         low = (T - h(np.ones_like(T))).max(axis=1, keepdims=True)
         high = (T - h(np.full_like(T, 1 / T.shape[1]))).max(axis=1, keepdims=True)
-        high = np.maximum(low, high)
+        # Where h is flat both are the root itself: step aside, so that the search sees the jump.
+        aside = 1e-6 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+        low, high = np.minimum(low, high) - aside, np.maximum(low, high) + aside
         low, high = bracket_root(lambda mu: 1.0 - entries(mu).sum(axis=1, keepdims=True), low, high)
         # Where h is flat (an affine f) the entries jump at the root: mix both sides to sum to one.
         V_low, V_high = entries(low), entries(high)

@@ -1,0 +1,5 @@
+"""Helpers live beside this file and are imported by name: checker, instances, reference, support."""
+
+import pytest
+
+pytest.register_assert_rewrite("checker")

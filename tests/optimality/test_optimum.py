@@ -1,0 +1,66 @@
+"""The optimum that other solvers find lies between the reported bounds, for every solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import checker
+import fenchel
+import reference
+from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance, with_cost
+from support import SOLVER_NAMES, refusal, solve
+
+#: Enough for bounds that mean something, few enough for all solvers on all instances.
+PASSES = 60
+
+
+def check_bounds(result: fenchel.Result, instance: Instance, loss: str) -> None:
+    """The checker agrees, and the reference optimum is between the bounds."""
+    found = checker.check(result, instance.X, instance.y, loss=loss, **instance.check_arguments())
+    optimum = reference.optimum(instance, loss)
+    slack = reference.TOLERANCE * max(1.0, optimum)
+    assert found.dual <= optimum + slack
+    assert found.primal >= optimum - slack
+
+
+@pytest.mark.parametrize("solver", SOLVER_NAMES)
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: instance.name)
+def test_every_solver_brackets_the_optimum(instance: Instance, loss: str, solver: str) -> None:
+    refused = refusal(solver, loss, instance)
+    if refused:
+        with pytest.raises(ValueError, match=refused):
+            solve(instance, loss, solver, max_iter=1)
+        return
+    passes = 4 * PASSES if solver == "subgradient" else PASSES  # a slow baseline
+    result = solve(instance, loss, solver, tol=1e-6, max_passes=passes)
+    check_bounds(result, instance, loss)
+    assert result.gap < result.history[0].gap  # better than the start, U = 0
+
+
+@pytest.mark.parametrize("solver", SOLVER_NAMES)
+def test_prices_of_mistakes(solver: str) -> None:
+    instance = with_cost(BY_NAME["weighted"])
+    check_bounds(solve(instance, "hinge", solver, max_passes=PASSES), instance, "hinge")
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize("name", ["three-classes", "sparse", "penalty-factors", "ball"])
+def test_the_default_solver_closes_the_bracket(name: str, loss: str) -> None:
+    """A bound that is merely valid could be useless: here both ends meet the optimum."""
+    instance = BY_NAME[name]
+    result = solve(instance, loss, "auto", tol=5e-3, max_iter=20_000)
+    assert result.status == "converged"
+    check_bounds(result, instance, loss)
+    optimum = reference.optimum(instance, loss)
+    allowed = 5e-3 * result.history[0].primal  # tol is relative to P(0)
+    np.testing.assert_allclose([result.primal, result.dual], optimum, atol=allowed * (1 + 1e-9))
+
+
+def test_two_reference_solvers_agree() -> None:
+    """HiGHS on the primal and a conic solver on the dual: the references check each other."""
+    for name in ("binary-wide", "weighted", "ball-weighted-sparse", "fifty-classes"):
+        instance = BY_NAME[name]
+        found = reference.optimum(instance, "hinge")
+        assert reference._dual(instance, "hinge") == pytest.approx(found, abs=1e-6)
