@@ -95,10 +95,7 @@ def bounds(
     assert V.min() >= 0.0
     assert np.abs(V.sum(axis=1) - 1.0).max() <= 1e-12
 
-    if penalty == "l1":
-        sizes = np.abs(U).sum(axis=1)
-    else:
-        sizes = np.sqrt((U**2).sum(axis=1))
+    sizes = np.abs(U).sum(axis=1) if penalty == "l1" else np.sqrt((U**2).sum(axis=1))
     primal = w @ losses(X @ U, y, loss, cost) + lam * (c @ sizes)
 
     difference = V.copy()

@@ -1,4 +1,4 @@
-"""Helpers live beside this file and are imported by name: checker, instances, reference, support."""
+"""Helpers beside this file are imported by name: checker, instances, reference, support."""
 
 import pytest
 

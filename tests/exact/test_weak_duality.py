@@ -105,9 +105,8 @@ def test_the_dual_value_is_below_the_primal_value_exactly(instance: Instance, so
 
     sizes = problem.gradient_sizes(V)
     if instance.radius is None:
-        shrink = min(
-            [Fraction(1), *(b / g for b, g in zip(problem.bounds, sizes, strict=True) if g)]
-        )
+        ratios = [b / g for b, g in zip(problem.bounds, sizes, strict=True) if g]
+        shrink = min([Fraction(1), *ratios])
         assert shrink >= 1 - REPAIR
         V = problem.toward_labels(V, shrink)
         sizes = problem.gradient_sizes(V)

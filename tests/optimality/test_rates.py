@@ -1,4 +1,4 @@
-"""The bounds of th:md-deterministic and of Mirror Prox, for the measured gap of the ball problem."""
+"""The bounds of th:md-deterministic and of Mirror Prox, for the measured gap in the ball."""
 
 from __future__ import annotations
 

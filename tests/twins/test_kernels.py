@@ -1,0 +1,79 @@
+"""Every compiled kernel against a slow twin in plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from checker import project_onto_simplex
+from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
+from fenchel.kernels.solid_simplex import multiply_halves, rescale
+from fenchel.kernels.subgradient import shrink_and_sum
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 30.0, 1e6])
+def test_project_rows(k: int, scale: float) -> None:
+    A = scale * np.random.default_rng(k).standard_normal((20, k))
+    A[0], A[1] = 0.25 * scale, np.eye(k)[0]  # equal entries; a point of the simplex
+    out = np.empty_like(A)
+    project_rows(A, out)
+    expected = np.array([project_onto_simplex(row) for row in A])
+    np.testing.assert_allclose(out, expected, atol=1e-15 * max(scale, 1.0))
+    np.testing.assert_array_equal(out[1], A[1])
+    project_rows(A, A)  # in place
+    np.testing.assert_array_equal(A, out)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.3])
+@pytest.mark.parametrize("scale", [0.1, 5.0, 2000.0])
+def test_multiply_rows(power: float, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    V = np.maximum(rng.dirichlet(np.full(6, 0.2), 15), SMALLEST)
+    Z = scale * rng.standard_normal(V.shape)
+    out = np.empty_like(V)
+    multiply_rows(V, Z, power, 0.7, out)
+    exponents = power * np.log(V) + 0.7 * Z
+    expected = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-290)
+    assert out.min() >= SMALLEST
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_multiply_halves(shift: float) -> None:
+    rng = np.random.default_rng(1)
+    d, k, eta = 5, 4, 0.8
+    U, S, shrink = rng.random((2 * d, k)), rng.standard_normal((d, k)), rng.random(d)
+    out = np.empty_like(U)
+    total = multiply_halves(U, S, eta, shrink, shift, out)
+    doubled = np.concatenate([S, -S])  # the gradient of [X, -X]
+    expected = U * np.exp(-eta * doubled - np.concatenate([shrink, shrink])[:, None] - shift)
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+    assert total == pytest.approx(expected.sum(), rel=1e-13)
+
+
+def test_rescale() -> None:
+    A = np.random.default_rng(2).random((3, 4))
+    expected = np.maximum(A * 0.3, 0.1)
+    rescale(A, 0.3, 0.1)
+    np.testing.assert_array_equal(A, expected)
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_shrink_and_sum(group: bool) -> None:
+    rng = np.random.default_rng(3)
+    U, U_sum, thresholds = rng.standard_normal((6, 4)), rng.random((6, 4)), 2 * rng.random(6)
+    U[2], thresholds[3] = 0.0, 0.0
+    if group:
+        lengths = np.linalg.norm(U, axis=1)
+        kept = np.maximum(lengths - thresholds, 0.0)
+        expected = U * (kept / np.where(lengths > 0, lengths, 1.0))[:, None]
+        size = kept.sum()
+    else:
+        expected = np.sign(U) * np.maximum(np.abs(U) - thresholds[:, None], 0.0)
+        size = np.abs(expected).sum()
+    before = U_sum.copy()
+    assert shrink_and_sum(U, thresholds, group, U_sum) == pytest.approx(size)
+    np.testing.assert_allclose(U, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(U_sum, before + expected, rtol=1e-13)
