@@ -85,12 +85,12 @@ def run(
     began = time.perf_counter()
     best = _Best(_certify_start(problem, start))
     history = [_record(0, 0.0, 0.0, best.upper, best, began)]
-    status = _verdict(history[-1], budget, problem, callback)
-    if status is None:
-        try:
+    try:
+        status = _verdict(history[-1], budget, problem, callback)
+        if status is None:
             status = _iterate(problem, solver, budget, start, rng, callback, best, history, began)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     final = best.certificate()
     logger.info(
         "%s: %s after %d iterations, primal %.6g, certified gap %.3g",
