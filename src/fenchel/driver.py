@@ -126,7 +126,8 @@ def _iterate(
         while iteration < target:
             steps = min(slice_steps, target - iteration)
             clock = time.perf_counter()
-            solver.advance(state, steps)
+            with _quietly():
+                solver.advance(state, steps)
             spent = time.perf_counter() - clock
             seconds += spent
             iteration += steps
@@ -134,7 +135,8 @@ def _iterate(
             slice_steps = max(1, int(steps * min(2.0, SLICE_SECONDS / max(spent, 1e-9))))
             if budget.max_time is not None and time.perf_counter() - began >= budget.max_time:
                 break
-        followed = _certify_points(problem, solver.points(state), best)
+        with _quietly():
+            followed = _certify_points(problem, solver.points(state), best)
         history.append(_record(iteration, iteration * pace, seconds, followed, best, began,
                                solver.note(state)))  # fmt: skip
         status = _verdict(history[-1], budget, problem, callback)
@@ -162,8 +164,7 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
     certificates = []
     for point in points:
         if _finite(point.U) and _finite(point.V):
-            with np.errstate(over="ignore", invalid="ignore"):
-                certificate = certify(problem, point.U, point.V, point.which)
+            certificate = certify(problem, point.U, point.V, point.which)
         else:
             certificate = Certificate(
                 point.U, point.V, np.inf, -np.inf, best.upper.problem, point.which
@@ -171,6 +172,11 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
         certificates.append(certificate)
         best.update(certificate)
     return certificates[0]
+
+
+def _quietly() -> np.errstate:
+    """Numbers that overflow end the run as diverged: a warning of numpy's adds nothing."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _finite(A: Matrix) -> bool:

@@ -130,7 +130,7 @@ def test_the_potential_is_strongly_convex(
     points = feasible(geometry, rng, 60)
     inner = [0.999 * x + 0.001 * geometry.center() for x in points]
     for x in points + corners(geometry):
-        for x0 in inner[::4] + [geometry.center()]:
+        for x0 in [*inner[::4], geometry.center()]:
             needed = 0.5 * geometry.norm(x - x0) ** 2
             assert geometry.bregman(x, x0) >= needed * (1 - 1e-9) - 1e-12
 

@@ -1,4 +1,4 @@
-"""One contract that every solver keeps: the driver may cut, repeat and inspect a run as it likes."""
+"""One contract that every solver keeps: the driver may cut, repeat and inspect a run."""
 
 from __future__ import annotations
 
