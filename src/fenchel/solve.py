@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.certificate import SIMPLEX_TOLERANCE
 from fenchel.driver import Callback, run
 from fenchel.losses import Loss
 from fenchel.problem import Matrix, Problem
@@ -182,6 +183,8 @@ def _check_start(start: Any, problem: Problem) -> Start | None:
             U = stack([U, start.intercept[None, :]])
         start = Start(U, start.V)
     elif isinstance(start, tuple):
+        if len(start) != 2:
+            raise ValueError(f"start must be U or a pair (U, V), found {len(start)} things.")
         start = Start(*start)
     elif not isinstance(start, Start):
         start = Start(start)
@@ -193,5 +196,15 @@ def _check_start(start: Any, problem: Problem) -> Start | None:
             raise ValueError(
                 f"start: {name} must have shape {shape} for this data, found "
                 f"{getattr(value, 'shape', type(value).__name__)}."
+            )
+        if value is not None and not np.isfinite(value.sum()):
+            raise ValueError(f"start: {name} contains NaN or infinity: give finite numbers.")
+    if start.V is not None:
+        off = float(np.abs(start.V.sum(axis=1) - 1.0).max())
+        if start.V.min() < 0 or off > SIMPLEX_TOLERANCE:
+            raise ValueError(
+                f"start: V must have rows in the simplex, found smallest entry {start.V.min():g} "
+                f"and row sums off by up to {off:g}: give entries >= 0 and rows that sum to one, "
+                "or leave V out."
             )
     return start

@@ -128,7 +128,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     if sample_weight is None:
         return np.full(n_samples, 1.0 / n_samples)
     weights = _check_vector("sample_weight", sample_weight, n_samples, "sample")
-    total = weights.sum()
+    with np.errstate(over="ignore"):
+        total = weights.sum()
     if total <= 0:
         raise ValueError(
             "sample_weight is zero for every sample: give at least one positive weight."

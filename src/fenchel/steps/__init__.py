@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numbers
 
+import numpy as np
+
 from fenchel.steps.rules import Constant, InverseSqrt, StepRule
 
 __all__ = ["Constant", "InverseSqrt", "StepRule", "make_step"]
@@ -26,7 +28,7 @@ def make_step(step: str | float | None, theory: float, first: float, default: st
         return Constant(theory)
     if step == "inverse-sqrt":
         return InverseSqrt(first)
-    if isinstance(step, numbers.Real) and not isinstance(step, bool) and step > 0:
+    if isinstance(step, numbers.Real) and not isinstance(step, bool) and 0 < step < np.inf:
         return Constant(float(step))
     raise ValueError(
         "step must be 'theory', 'inverse-sqrt' or a positive number for this solver, "
