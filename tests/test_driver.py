@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
-import checker
 import numpy as np
 import pytest
-from instances import BY_NAME
-from support import SOLVER_NAMES, make_problem, solve
 
+import checker
 import fenchel
 from fenchel.driver import run
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver
 from fenchel.solvers.mirror_prox import MirrorProx
 from fenchel.termination import Budget, Record, Status, decide
+from instances import BY_NAME
+from support import SOLVER_NAMES, make_problem, solve
 
 INSTANCE = BY_NAME["three-classes"]
 
@@ -263,7 +264,7 @@ def test_the_history_is_in_order(solver: str) -> None:
     assert records[0].iteration == 0
     assert records[0].passes == 0.0
     assert len(records) >= 3
-    for before, after in zip(records, records[1:], strict=False):
+    for before, after in itertools.pairwise(records):
         assert after.iteration > before.iteration
         assert after.passes > before.passes
         assert after.seconds >= before.seconds
