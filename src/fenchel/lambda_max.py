@@ -122,7 +122,7 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
         if add.size == 0:
             return upper
         chosen.ravel()[add] = True
-        lower, V = _relaxed_game(problem, chosen, rows, columns, simplex, columns_of_X)
+        lower, V = _relaxed_game(problem, chosen, rows, columns, simplex, columns_of_X, upper)
 
 
 def _relaxed_game(
@@ -132,14 +132,18 @@ def _relaxed_game(
     columns: np.ndarray,
     simplex: sp.csr_array,
     columns_of_X: sp.csc_array,
+    scale: float,
 ) -> tuple[float, np.ndarray]:
-    """The game restricted to the chosen (feature, class) constraints."""
+    """The game restricted to the chosen (feature, class) constraints.
+
+    Tolerances of the linear program are absolute, so its values are brought to about one.
+    """
     features, labels = np.nonzero(chosen)
     by_class = [np.flatnonzero(columns == l) for l in range(problem.k)]
     G = sp.lil_array((features.size, rows.size))
     offsets = np.empty(features.size)
     for at, (j, l) in enumerate(zip(features, labels, strict=True)):
-        x = problem.weights * columns_of_X[:, [j]].toarray().ravel()
+        x = problem.weights * (columns_of_X[:, [j]].toarray().ravel() / scale)
         entries = by_class[l][x[rows[by_class[l]]] != 0]
         G[[at], entries] = x[rows[entries]]
         offsets[at] = x[problem.y == l].sum()
@@ -157,4 +161,4 @@ def _relaxed_game(
         raise RuntimeError(f"the linear program for lambda_max failed: {solution.message}")
     V = np.zeros((problem.n, problem.k))
     V[rows, columns] = np.maximum(solution.x[:-1], 0.0)
-    return float(solution.fun), V / V.sum(axis=1, keepdims=True)
+    return scale * float(solution.fun), V / V.sum(axis=1, keepdims=True)
