@@ -140,16 +140,21 @@ class Problem:
     def radius_bound(self) -> float:
         """A radius that contains every solution (rem:radius): ``P(0) / (lam min_j c_j)``."""
         smallest = self.lam * float(self.penalty_factor.min())
-        if self.radius is not None:
-            return self.radius
-        if smallest <= 0:
+        if self.radius is None and smallest <= 0:
             raise ValueError(
                 "this solver works inside a ball, and with "
-                + ("lam=0" if self.lam == 0 else "an unpenalised intercept or feature")
+                + ("lam=0" if self.lam == 0 else "an intercept or a zero in penalty_factor")
                 + " no radius follows from the data: give radius=..., or use "
                 "solver='primal-dual', which needs none."
             )
-        return self.at_zero / smallest
+        radius = self.at_zero / smallest if self.radius is None else self.radius
+        if radius > validation.LARGEST:
+            raise ValueError(
+                f"this solver works inside a ball, and radius {radius:g} (P(0) / lam where none is "
+                f"given) is beyond {validation.LARGEST:g}: give a smaller radius or a larger lam, "
+                "or scale X up."
+            )
+        return radius
 
     def penalty(self, U: Matrix) -> float:
         """``lam * sum_j c_j ||U(j,:)||``."""

@@ -12,6 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 
+#: Sums of squares of larger numbers overflow.
+LARGEST = 1e150
+
+
 def check_design(X: Any) -> np.ndarray | sp.csr_array:
     """Return X as a float64/float32 ndarray or as a CSR array, finite and non-empty."""
     if sp.issparse(X):
@@ -35,6 +39,12 @@ def check_design(X: Any) -> np.ndarray | sp.csr_array:
         )
     if not np.isfinite(values).all():
         raise ValueError(_describe_non_finite(X))
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if largest > LARGEST:
+        raise ValueError(
+            f"X has entries as large as {largest:g}, whose squares overflow: scale the columns, "
+            "for example with sklearn.preprocessing.MaxAbsScaler."
+        )
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
     return X
