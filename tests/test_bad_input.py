@@ -40,6 +40,12 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nan": ({"X": changed(np.nan)}, ["X", "NaN", "row 2, column 3", "impute"]),
     "inf": ({"X": changed(-np.inf)}, ["X", "infinity", "row 2, column 3", "remove"]),
     "sparse-nan": ({"X": sp.csr_array(changed(np.nan))}, ["X", "NaN", "row 2, column 3"]),
+    "huge": ({"X": changed(1e200)}, ["X", "1e+200", "overflow", "MaxAbsScaler"]),
+    "huge-radius": (
+        {"radius": 1e200, "solver": "mirror-descent"},
+        ["radius", "1e+200", "smaller radius"],
+    ),
+    "tiny-lam": ({"lam": 1e-200, "solver": "mirror-prox"}, ["radius", "1e+200", "larger lam"]),
     "complex": ({"X": X + 1j}, ["X", "complex", "real and imaginary parts"]),
     "object": ({"X": X.astype(object)}, ["X", "object", "astype(float)"]),
     "text": ({"X": X.astype(str)}, ["X", "not numeric", "encode"]),

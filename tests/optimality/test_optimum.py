@@ -58,6 +58,26 @@ def test_the_default_solver_closes_the_bracket(name: str, loss: str) -> None:
     np.testing.assert_allclose([result.primal, result.dual], optimum, atol=allowed * (1 + 1e-9))
 
 
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize("name", ["weighted", "sparse", "absent-class"])
+def test_an_intercept_is_a_free_column_of_ones(name: str, loss: str) -> None:
+    """The checker and the references see an ordinary problem with one unpenalised feature."""
+    instance = BY_NAME[name]
+    result = solve(instance, loss, "primal-dual", fit_intercept=True, max_iter=60)
+    X = checker.dense(instance.X)
+    n, d = X.shape
+    assert result.U.shape == (d, instance.k)
+    widened = replace(
+        instance,
+        name=f"{name}-intercept",
+        X=np.hstack([X, np.ones((n, 1))]),
+        penalty_factor=np.append(np.ones(d), 0.0),
+    )
+    whole = np.vstack([checker.dense(result.U), result.intercept])
+    check_bounds(replace(result, U=whole), widened, loss)
+    assert result.gap <= 1e-2
+
+
 def test_two_reference_solvers_agree() -> None:
     """HiGHS on the primal and a conic solver on the dual: the references check each other."""
     for name in ("binary-wide", "weighted", "ball-weighted-sparse", "fifty-classes"):
