@@ -310,7 +310,7 @@ def test_lambda_max_of_extreme_values(name: str, loss: str) -> None:
     base = BY_NAME["three-classes"]
     arguments = {"X": base.X, "y": base.y} | EXTREME[name]
     if name == "huge":
-        with pytest.raises(ValueError, match="X has entries as large as .* scale the columns"):
+        with pytest.raises(ValueError, match=r"X has entries as large as .* scale the columns"):
             fenchel.lambda_max(arguments["X"], arguments["y"], loss=loss)
         return
     top = fenchel.lambda_max(arguments["X"], arguments["y"], loss=loss)
