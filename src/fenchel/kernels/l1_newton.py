@@ -16,8 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: Faces up to this size are solved directly; larger ones have class blocks of at most this size.
-DIRECT = 320
+#: Class blocks of the preconditioner have at most this many entries.
+BLOCK = 256
+
+#: The Hessian of a small working set is formed when that takes at most so many multiplications.
+DENSE_SIZE, DENSE_WORK = 600, 1 << 29
 
 
 @njit(cache=True, nogil=True)
@@ -92,18 +95,6 @@ def _multiply(face, packed, positions, damping, d, D, mean, out):
 
 
 @njit(cache=True, nogil=True)
-def _solve_directly(face, packed, positions, damping, rhs, D, mean):
-    m = face.size
-    H = np.empty((m, m))
-    unit = np.zeros(m)
-    for b in range(m):
-        unit[b] = 1.0
-        _multiply(face, packed, positions, damping, unit, D, mean, H[b])
-        unit[b] = 0.0
-    return np.linalg.solve(H, rhs)
-
-
-@njit(cache=True, nogil=True)
 def _class_blocks(face, klass, packed, positions, damping):
     """Inverses of the blocks of H that belong to one class, one after the other."""
     start, position, x = packed
@@ -114,7 +105,7 @@ def _class_blocks(face, klass, packed, positions, damping):
     size = 0
     while bounds[count] < m:
         b = bounds[count]
-        while b < m and b - bounds[count] < DIRECT and klass[face[b]] == klass[face[bounds[count]]]:
+        while b < m and b - bounds[count] < BLOCK and klass[face[b]] == klass[face[bounds[count]]]:
             b += 1
         size += (b - bounds[count]) ** 2
         count += 1
@@ -185,6 +176,95 @@ def _conjugate_gradients(face, klass, packed, positions, damping, residual, D, m
 
 
 @njit(cache=True, nogil=True)
+def _hessian(klass, packed, positions, damping):
+    """H as a dense matrix: blocks within the classes, minus one product for the row means."""
+    start, position, x = packed
+    row, weight, share = positions
+    E = klass.size
+    number = np.full(row.max() + 1 if row.size else 1, -1, np.int64)
+    count = 0
+    for p in range(row.size):
+        if number[row[p]] < 0:
+            number[row[p]] = count
+            count += 1
+    Q = np.zeros((E, count))
+    for e in range(E):
+        for q in range(start[e], start[e + 1]):
+            p = position[q]
+            Q[e, number[row[p]]] = x[q] * np.sqrt(share[p] * weight[p])
+    H = -(Q @ Q.T)
+    column = np.zeros(row.size)
+    for e in range(E):
+        for q in range(start[e], start[e + 1]):
+            column[position[q]] = x[q] * weight[position[q]]
+        f = e
+        while f >= 0 and klass[f] == klass[e]:
+            total = 0.0
+            for q in range(start[f], start[f + 1]):
+                total += x[q] * column[position[q]]
+            H[e, f] += total
+            H[f, e] = H[e, f]
+            f -= 1
+        H[e, e] += damping[e]
+        for q in range(start[e], start[e + 1]):
+            column[position[q]] = 0.0
+    return H
+
+
+@njit(cache=True, nogil=True)
+def _minimise_dense(H, g, u, penalty, tol):
+    """The same minimisation with H at hand, where it can be done (nearly) exactly."""
+    E = u.size
+    s = np.zeros(E)
+    slope = g.copy()  # g + H s
+    for _ in range(20):
+        for _ in range(3):
+            largest = 0.0
+            for e in range(E):
+                old = u[e] + s[e]
+                new = old - slope[e] / H[e, e]
+                new = np.sign(new) * max(abs(new) - penalty[e] / H[e, e], 0.0)
+                if new != old:
+                    s[e] = new - u[e]
+                    for f in range(E):
+                        slope[f] += H[e, f] * (new - old)
+                    largest = max(largest, abs(new - old) * H[e, e])
+            if largest <= tol:
+                return s
+        face = np.flatnonzero(u + s)
+        if face.size == 0:
+            continue
+        old = u[face] + s[face]
+        H_face = np.empty((face.size, face.size))
+        for a in range(face.size):
+            for b in range(face.size):
+                H_face[a, b] = H[face[a], face[b]]
+        d = np.linalg.solve(H_face, -slope[face] - penalty[face] * np.sign(old))
+        first = _first_sign_change(old, d)
+        before = 0.5 * (s @ (slope + g)) + penalty @ np.abs(u + s)
+        for t in (1.0, 0.4, 0.16, first):
+            s_new = s.copy()
+            for b in range(face.size):
+                new = old[b] + t * d[b]
+                s_new[face[b]] = (new if new * old[b] > 0.0 else 0.0) - u[face[b]]
+            slope_new = g + H @ s_new
+            if 0.5 * (s_new @ (slope_new + g)) + penalty @ np.abs(u + s_new) <= before:
+                s, slope = s_new, slope_new
+                break
+    return s
+
+
+@njit(cache=True, nogil=True)
+def _first_sign_change(old, d):
+    """The largest t <= 1 up to which no entry of ``old + t d`` changes sign."""
+    first = 1.0
+    for b in range(old.size):
+        if (old[b] + d[b]) * old[b] <= 0.0:
+            first = min(first, -old[b] / d[b])
+    return first
+
+
+@njit(cache=True, nogil=True)
 def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg):
     """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
 
@@ -197,6 +277,9 @@ def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds
     row, weight, share = positions
     E = u.size
     n = row.max() + 1 if row.size else 1
+    if E <= DENSE_SIZE and E * E * min(n, row.size // 2) <= DENSE_WORK:
+        H = _hessian(klass, packed, positions, damping)
+        return _minimise_dense(H, g, u, penalty, tol), 0
     s = np.zeros(E)
     D, mean = np.zeros(row.size), np.zeros(n)
     D_new, mean_new = np.empty(row.size), np.empty(n)
@@ -219,21 +302,13 @@ def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds
             residual[b] = -slope - penalty[e] * np.sign(u[e] + s[e])
         if m == 0 or np.abs(residual).max() <= 0.3 * tol:
             continue
-        if m <= DIRECT:
-            d = _solve_directly(face, packed, positions, damping, residual, D_new, mean_new)
-        else:
-            d, used = _conjugate_gradients(
-                face, klass, packed, positions, damping, residual, D_new, mean_new, 0.3 * tol,
-                max_cg,
-            )  # fmt: skip
-            n_iter += used
+        d, used = _conjugate_gradients(
+            face, klass, packed, positions, damping, residual, D_new, mean_new, 0.3 * tol, max_cg
+        )
+        n_iter += used
         # Entries that would change sign stop at zero. Where that does not lower the model even for
         # shortened steps, go to the first sign change only: up to there the model falls.
-        first = 1.0
-        for b in range(m):
-            old = u[face[b]] + s[face[b]]
-            if (old + d[b]) * old <= 0.0:
-                first = min(first, -old / d[b])
+        first = _first_sign_change(u[face] + s[face], d)
         before = _value(g, u, penalty, damping, s, row, weight, D, mean)
         for t in (1.0, 0.4, 0.16, first):
             s_new = s.copy()
