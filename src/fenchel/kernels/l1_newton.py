@@ -20,26 +20,39 @@ from numba import njit
 BLOCK = 256
 
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
-DENSE_SIZE, DENSE_WORK = 600, 1 << 29
+DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _slope(e, start, position, x, row, weight, D, mean):
     """Entry e of H s, without damping."""
+    low, high = start[e], start[e + 1]
     g = 0.0
-    for q in range(start[e], start[e + 1]):
-        p = position[q]
-        g += x[q] * weight[p] * (D[p] - mean[row[p]])
+    if high - low == mean.size:  # every row takes part: no index is needed, and it vectorises
+        p = position[low]
+        for i in range(mean.size):
+            g += x[low + i] * weight[p + i] * (D[p + i] - mean[i])
+    else:
+        for q in range(low, high):
+            p = position[q]
+            g += x[q] * weight[p] * (D[p] - mean[row[p]])
     return g
 
 
 @njit(cache=True, nogil=True)
 def _move(e, delta, start, position, x, row, share, D, mean):
     """Keep D and mean up to date when entry e moves by delta."""
-    for q in range(start[e], start[e + 1]):
-        p = position[q]
-        D[p] += x[q] * delta
-        mean[row[p]] += share[p] * x[q] * delta
+    low, high = start[e], start[e + 1]
+    if high - low == mean.size:
+        p = position[low]
+        for i in range(mean.size):
+            D[p + i] += x[low + i] * delta
+            mean[i] += share[p + i] * x[low + i] * delta
+    else:
+        for q in range(low, high):
+            p = position[q]
+            D[p] += x[q] * delta
+            mean[row[p]] += share[p] * x[q] * delta
 
 
 @njit(cache=True, nogil=True)
@@ -77,62 +90,77 @@ def _multiply(face, packed, positions, damping, d, D, mean, out):
     start, position, x = packed
     row, weight, share = positions
     D[:] = 0.0
+    mean[:] = 0.0
     for b in range(face.size):
-        if d[b] != 0.0:
-            for q in range(start[face[b]], start[face[b] + 1]):
-                D[position[q]] += x[q] * d[b]
-    for p in range(row.size):
-        mean[row[p]] = 0.0
-    for p in range(row.size):
-        mean[row[p]] += share[p] * D[p]
-    for p in range(row.size):
-        D[p] = weight[p] * (D[p] - mean[row[p]])
+        _move(face[b], d[b], start, position, x, row, share, D, mean)
     for b in range(face.size):
-        total = damping[face[b]] * d[b]
-        for q in range(start[face[b]], start[face[b] + 1]):
-            total += x[q] * D[position[q]]
-        out[b] = total
+        e = face[b]
+        out[b] = damping[e] * d[b] + _slope(e, start, position, x, row, weight, D, mean)
+
+
+@njit(cache=True, nogil=True)
+def _class_products(members, packed, weight):
+    """``M diag(weight) M^T`` for entries of one class, where M holds their packed values of X."""
+    start, position, x = packed
+    c = members.size
+    stored, low, high = 0, weight.size, 0
+    for a in range(c):
+        e = members[a]
+        if start[e + 1] > start[e]:
+            stored += start[e + 1] - start[e]
+            low = min(low, position[start[e]])
+            high = max(high, position[start[e + 1] - 1] + 1)
+    if 5 * stored > c * (high - low):
+        M = np.zeros((c, max(high - low, 0)))
+        for a in range(c):
+            for q in range(start[members[a]], start[members[a] + 1]):
+                M[a, position[q] - low] = x[q] * np.sqrt(weight[position[q]])
+        return M @ M.T
+    K = np.empty((c, c))
+    column = np.zeros(max(high - low, 0))
+    for a in range(c):
+        e = members[a]
+        for q in range(start[e], start[e + 1]):
+            column[position[q] - low] = x[q] * weight[position[q]]
+        for b in range(a + 1):
+            total = 0.0
+            for q in range(start[members[b]], start[members[b] + 1]):
+                total += x[q] * column[position[q] - low]
+            K[a, b] = total
+            K[b, a] = total
+        for q in range(start[e], start[e + 1]):
+            column[position[q] - low] = 0.0
+    return K
+
+
+@njit(cache=True, nogil=True)
+def _class_bounds(klass, longest):
+    """Where runs of one class begin and end, cut into pieces of at most ``longest``."""
+    bounds = np.zeros(klass.size + 1, np.int64)
+    count = 0
+    for b in range(1, klass.size + 1):
+        if b == klass.size or klass[b] != klass[b - 1] or b - bounds[count] == longest:
+            count += 1
+            bounds[count] = b
+    return bounds[: count + 1]
 
 
 @njit(cache=True, nogil=True)
 def _class_blocks(face, klass, packed, positions, damping):
     """Inverses of the blocks of H that belong to one class, one after the other."""
-    start, position, x = packed
     row, weight, share = positions
-    m = face.size
-    bounds = np.zeros(m + 1, np.int64)
-    count = 0
-    size = 0
-    while bounds[count] < m:
-        b = bounds[count]
-        while b < m and b - bounds[count] < BLOCK and klass[face[b]] == klass[face[bounds[count]]]:
-            b += 1
-        size += (b - bounds[count]) ** 2
-        count += 1
-        bounds[count] = b
-    inverse = np.empty(size)
-    column = np.zeros(row.size)
+    bounds = _class_bounds(klass[face], BLOCK)
+    inverse = np.empty(np.sum(np.diff(bounds) ** 2))
     offset = 0
-    for t in range(count):
-        low, c = bounds[t], bounds[t + 1] - bounds[t]
-        K = np.empty((c, c))
-        for a in range(c):
-            e = face[low + a]
-            for q in range(start[e], start[e + 1]):
-                p = position[q]
-                column[p] = x[q] * weight[p] * (1.0 - share[p])
-            for b in range(a + 1):
-                total = 0.0
-                for q in range(start[face[low + b]], start[face[low + b] + 1]):
-                    total += x[q] * column[position[q]]
-                K[a, b] = total
-                K[b, a] = total
-            K[a, a] += damping[e]
-            for q in range(start[e], start[e + 1]):
-                column[position[q]] = 0.0
-        inverse[offset : offset + c * c] = np.linalg.inv(K).ravel()
-        offset += c * c
-    return bounds[: count + 1], inverse
+    curvature = weight * (1.0 - share)
+    for t in range(bounds.size - 1):
+        members = face[bounds[t] : bounds[t + 1]]
+        K = _class_products(members, packed, curvature)
+        for a in range(members.size):
+            K[a, a] += damping[members[a]]
+        inverse[offset : offset + K.size] = np.linalg.inv(K).ravel()
+        offset += K.size
+    return bounds, inverse
 
 
 @njit(cache=True, nogil=True)
@@ -193,21 +221,12 @@ def _hessian(klass, packed, positions, damping):
             p = position[q]
             Q[e, number[row[p]]] = x[q] * np.sqrt(share[p] * weight[p])
     H = -(Q @ Q.T)
-    column = np.zeros(row.size)
+    bounds = _class_bounds(klass, E)
+    for t in range(bounds.size - 1):
+        low, high = bounds[t], bounds[t + 1]
+        H[low:high, low:high] += _class_products(np.arange(low, high), packed, weight)
     for e in range(E):
-        for q in range(start[e], start[e + 1]):
-            column[position[q]] = x[q] * weight[position[q]]
-        f = e
-        while f >= 0 and klass[f] == klass[e]:
-            total = 0.0
-            for q in range(start[f], start[f + 1]):
-                total += x[q] * column[position[q]]
-            H[e, f] += total
-            H[f, e] = H[e, f]
-            f -= 1
         H[e, e] += damping[e]
-        for q in range(start[e], start[e + 1]):
-            column[position[q]] = 0.0
     return H
 
 

@@ -21,6 +21,9 @@ NEWTON_STEPS = 30
 #: The centre moves when the inner error is this part of what smoothing costs.
 INNER = 0.3
 
+#: No subgradient is asked to be smaller.
+SMALLEST_ERROR = 1e-15
+
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
@@ -40,6 +43,7 @@ class State:
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
     damping: float = 0.1
+    enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
 
 
 class PrimalDual(Solver):
@@ -115,15 +119,14 @@ class PrimalDual(Solver):
             residual = residual_columns(state.V, problem.y, problem.weights)
             feature, klass, excess, scale = violators(problem, residual, limit)
         state.entries = state.entries.with_new(feature, klass)
-        worst = float(excess.max()) if excess.size else 0.0
+        goal = None
         for _ in range(NEWTON_STEPS):
             error, gradient, penalty = self._subgradient(state, residual)
-            if error <= 1e-15 or error <= 0.1 * worst:
-                break
-            if not self._newton(state, gradient, penalty, error):
+            if goal is None:  # a tenth of the first error, or less where that is good enough
+                goal = max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+            if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
             residual = residual_columns(state.V, problem.y, problem.weights)
-            worst = max(worst, error)
 
     def _solved(self, state: State, residual: tuple, scale: float) -> bool:
         """Whether the smoothed problem is solved well enough for the centre to move.
@@ -141,6 +144,8 @@ class PrimalDual(Solver):
         smoothing = risk - (linear - F)
         bound = problem.lam * problem.penalty_factor[entries.feature]
         inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        # on the working set, subgradients below this make no larger inner error
+        state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return inner <= INNER * smoothing
 
     def _subgradient(self, state: State, residual: tuple) -> tuple[float, np.ndarray, np.ndarray]:

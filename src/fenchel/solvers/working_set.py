@@ -12,7 +12,7 @@ from fenchel.kernels import curvature
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries.
-GROWTH, MIN_NEW = 2, 200
+GROWTH, MIN_NEW = 2, 500
 
 
 @dataclass
