@@ -17,9 +17,6 @@ from fenchel.termination import Budget, Record, Status, decide
 
 logger = logging.getLogger("fenchel")
 
-#: Checks follow each other at iterations growing by this factor.
-CHECK_GROWTH = 1.3
-
 #: A slice of uninterrupted work aims at this many seconds, so that limits and Ctrl-C are prompt.
 SLICE_SECONDS = 0.2
 
@@ -121,7 +118,7 @@ def _iterate(
     spacing = solver.iterations_per_check(problem)
     iteration = 0
     while True:
-        target = _next_check(iteration, spacing, pace, budget)
+        target = _next_check(iteration, spacing, solver.check_growth, pace, budget)
         slice_steps = 1
         while iteration < target:
             steps = min(slice_steps, target - iteration)
@@ -226,12 +223,14 @@ def _horizon(problem: Problem, solver: Solver, budget: Budget) -> int:
     return max(1, min(limits))
 
 
-def _next_check(iteration: int, spacing: int, pace: float, budget: Budget) -> int:
+def _next_check(
+    iteration: int, spacing: int, growth: float, pace: float, budget: Budget
+) -> int:
     """Geometrically spaced, never closer than ``spacing``, and at the limits exactly.
 
     The spacing follows from costs in passes, not from the clock: the same seed gives the same run.
     """
-    target = max(iteration + spacing, int(np.ceil(iteration * CHECK_GROWTH)))
+    target = max(iteration + spacing, int(np.ceil(iteration * growth)))
     if budget.max_iter is not None:
         target = min(target, budget.max_iter)
     if budget.max_passes is not None:

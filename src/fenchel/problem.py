@@ -130,7 +130,7 @@ class Problem:
                 self.weights[rows]
                 @ self.loss.value(np.zeros((rows.stop - rows.start, self.k)), self.y[rows])
             )
-            for rows in self._row_blocks()
+            for rows in self.row_blocks()
         )
 
     def with_radius(self, radius: float | None) -> Problem:
@@ -171,7 +171,7 @@ class Problem:
     def risk(self, U: Matrix) -> float:
         """The weighted mean loss, in blocks of rows so that no (n, k) array is needed."""
         total = 0.0
-        for rows in self._row_blocks():
+        for rows in self.row_blocks():
             Z = self.design.rows(rows.start, rows.stop).matmul(U)
             total += float(self.weights[rows] @ self.loss.value(Z, self.y[rows]))
         return total
@@ -183,7 +183,7 @@ class Problem:
     def conjugate(self, V: Matrix) -> float:
         """``F(V) = sum_i weights_i f(v_i, y_i)`` (eq:composite-part-v)."""
         total = 0.0
-        for rows in self._row_blocks():
+        for rows in self.row_blocks():
             block = _dense(V[rows])
             total += float(self.weights[rows] @ self.loss.f(block, self.y[rows]))
         return total
@@ -212,7 +212,8 @@ class Problem:
                 norms = np.hypot(norms, np.linalg.norm(G, axis=1))
         return norms
 
-    def _row_blocks(self) -> Iterator[slice]:
+    def row_blocks(self) -> Iterator[slice]:
+        """Slices of rows, so that no second (n, k) array is needed."""
         size = max(1, BLOCK_ENTRIES // self.k)
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))

@@ -184,3 +184,36 @@ def sparse_pack(
                 q += 1
         start[e + 1] = q
     return start, position[:q], x[:q]
+
+
+@njit(cache=True, nogil=True)
+def dense_product(
+    Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, s: np.ndarray, k: int
+) -> np.ndarray:
+    """``X S`` for the matrix S with values s at the entries, (n, k)."""
+    out = np.zeros((k, Xt.shape[1]))
+    for e in range(feature.size):
+        if s[e] != 0.0:
+            for i in range(Xt.shape[1]):
+                out[klass[e], i] += s[e] * Xt[feature[e], i]
+    return np.ascontiguousarray(out.T)
+
+
+@njit(cache=True, nogil=True)
+def sparse_product(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    n: int,
+    feature: np.ndarray,
+    klass: np.ndarray,
+    s: np.ndarray,
+    k: int,
+) -> np.ndarray:
+    """The same for X in CSC form."""
+    out = np.zeros((n, k))
+    for e in range(feature.size):
+        if s[e] != 0.0:
+            for t in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                out[indices[t], klass[e]] += s[e] * data[t]
+    return out

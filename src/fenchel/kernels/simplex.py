@@ -38,7 +38,7 @@ def project_rows(A: np.ndarray, out: np.ndarray) -> None:
                 if A[i, l] - top > threshold:
                     total += A[i, l] - top
                     count += 1
-            if count == active:
+            if count >= active:  # rounding can make the count grow again
                 break
             active = count
             threshold = (total - 1.0) / count

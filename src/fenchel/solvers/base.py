@@ -40,6 +40,9 @@ class Solver(ABC):
     #: Ends a run on which the user set no limit at all.
     default_max_iter: ClassVar[int]
 
+    #: Checks follow each other at iterations growing by this factor.
+    check_growth: ClassVar[float] = 1.3
+
     @abstractmethod
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int

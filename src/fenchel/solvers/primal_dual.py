@@ -21,6 +21,12 @@ NEWTON_STEPS = 30
 #: The centre moves when the inner error is this part of what smoothing costs.
 INNER = 0.3
 
+#: No subgradient is asked to be smaller.
+SMALLEST_ERROR = 1e-15
+
+#: A line search that comes down to this has nothing left to gain.
+SHORTEST = 1e-6
+
 #: The proximal step on V grows by this factor from one centre to the next.
 ETA_GROWTH = 3.0
 
@@ -30,13 +36,14 @@ class State:
     problem: Problem
     columns: Columns
     entries: Entries
-    Z: np.ndarray  # X U
-    V: np.ndarray  # the dual point that belongs to Z
+    Z: np.ndarray  # X U, updated in place
+    V: np.ndarray  # the dual point that belongs to Z, updated in place
     value: float  # the smoothed risk at Z
     centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
     damping: float = 0.1
+    enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
 
 
 class PrimalDual(Solver):
@@ -58,6 +65,7 @@ class PrimalDual(Solver):
 
     name: ClassVar[str] = "primal-dual"
     default_max_iter: ClassVar[int] = 500
+    check_growth: ClassVar[float] = 1.0  # an iteration costs far more than a check
 
     def __init__(self, step: str | float | None = None) -> None:
         if step is not None:
@@ -77,10 +85,10 @@ class PrimalDual(Solver):
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
         eta = 1.0 / max(problem.at_zero, 1e-300)  # scores are of the size of the loss
         state = State(
-            problem, Columns(problem.design), entries, Z, Z, 0.0, centre, eta,
+            problem, Columns(problem.design), entries, Z, np.empty_like(Z), 0.0, centre, eta,
             problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
-        state.value, state.V = self._smoothed(state, Z)
+        self._evaluate(state)
         return state
 
     def advance(self, state: State, n_steps: int) -> None:
@@ -90,7 +98,7 @@ class PrimalDual(Solver):
     def points(self, state: State) -> list[Point]:
         problem = state.problem
         U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
-        dense = problem.d * problem.k <= 1 << 26
+        dense = problem.d * problem.k <= 1 << 20
         return [Point(U.toarray() if dense else U, state.V, "last")]
 
     def passes(self, problem: Problem) -> float:
@@ -105,21 +113,20 @@ class PrimalDual(Solver):
         limit = max(MIN_NEW, GROWTH * int(np.count_nonzero(state.entries.u)))
         feature, klass, excess, scale = violators(problem, residual, limit)
         if state.centre is not None and self._solved(state, residual, scale):
-            state.centre = state.V
+            state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
-            state.value, state.V = self._smoothed(state, state.Z)
+            self._evaluate(state)
             residual = residual_columns(state.V, problem.y, problem.weights)
             feature, klass, excess, scale = violators(problem, residual, limit)
         state.entries = state.entries.with_new(feature, klass)
-        worst = float(excess.max()) if excess.size else 0.0
+        goal = None
         for _ in range(NEWTON_STEPS):
             error, gradient, penalty = self._subgradient(state, residual)
-            if error <= 1e-15 or error <= 0.1 * worst:
-                break
-            if not self._newton(state, gradient, penalty, error):
+            if goal is None:  # a tenth of the first error, or less where that is good enough
+                goal = max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+            if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
             residual = residual_columns(state.V, problem.y, problem.weights)
-            worst = max(worst, error)
 
     def _solved(self, state: State, residual: tuple, scale: float) -> bool:
         """Whether the smoothed problem is solved well enough for the centre to move.
@@ -128,12 +135,17 @@ class PrimalDual(Solver):
         error: complementarity, and the loss of dual value by scaling V towards the labels.
         """
         problem, entries = state.problem, state.entries
-        w, y, V, Z = problem.weights, problem.y, state.V, state.Z
-        F = float(w @ problem.loss.f(V, y))
-        linear = float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
-        smoothing = float(w @ problem.loss.value(Z, y)) - (linear - F)
+        F = linear = risk = 0.0
+        for rows in problem.row_blocks():
+            w, y, V, Z = problem.weights[rows], problem.y[rows], state.V[rows], state.Z[rows]
+            F += float(w @ problem.loss.f(V, y))
+            linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
+            risk += float(w @ problem.loss.value(Z, y))
+        smoothing = risk - (linear - F)
         bound = problem.lam * problem.penalty_factor[entries.feature]
         inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        # on the working set, subgradients below this make no larger inner error
+        state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return inner <= INNER * smoothing
 
     def _subgradient(self, state: State, residual: tuple) -> tuple[float, np.ndarray, np.ndarray]:
@@ -163,43 +175,45 @@ class PrimalDual(Solver):
             entries.klass, packed, (row, weight, share), g, entries.u, penalty, damping,
             0.1 * error, 2, 5, 50,
         )  # fmt: skip
-        change = problem.design.matmul(entries.matrix(s, (problem.d, problem.k)))
+        change = state.columns.product(entries, s, problem.k)
         before = state.value + penalty @ np.abs(entries.u)
         slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
         t = 1.0
+        state.Z += change
         while True:
-            Z = state.Z + t * change
-            value, V = self._smoothed(state, Z)
-            if value + penalty @ np.abs(entries.u + t * s) <= before + 1e-4 * t * slope:
+            self._evaluate(state)
+            after = state.value + penalty @ np.abs(entries.u + t * s)
+            if after <= before + 1e-4 * t * slope or t < SHORTEST:
                 break
             t *= 0.5
-            if t < 1e-6:
-                state.damping = min(1.0, 16 * state.damping)
-                return False
+            change *= 0.5
+            state.Z -= change
         entries.u = entries.u + (s if t == 1.0 else t * s)
-        state.Z, state.V, state.value = Z, V, value
         if t < 1.0:
             state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
         elif n_cg > 40:
             state.damping = min(1.0, 2 * state.damping)
         elif n_cg < 15:
             state.damping = max(1e-9, 0.3 * state.damping)
-        return True
+        return t >= SHORTEST
 
     @staticmethod
-    def _smoothed(state: State, Z: np.ndarray) -> tuple[float, np.ndarray]:
-        """The (smoothed) risk at the scores Z, and the maximising V, its gradient plus Y."""
-        problem = state.problem
-        loss, y = problem.loss, problem.y
-        if state.centre is None:
-            V = loss.argmax(Z, y)
-            rows = loss.value(Z, y)
-        else:
-            V = loss.prox_euclidean(state.centre, Z, state.eta, y)
-            rows = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
-            difference = V - state.centre
-            rows -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
-        return float(problem.weights @ rows), V
+    def _evaluate(state: State) -> None:
+        """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
+        problem, loss = state.problem, state.problem.loss
+        state.value = 0.0
+        for rows in problem.row_blocks():
+            y, Z = problem.y[rows], state.Z[rows]
+            if state.centre is None:
+                V = loss.argmax(Z, y)
+                losses = loss.value(Z, y)
+            else:
+                V = loss.prox_euclidean(state.centre[rows], Z, state.eta, y)
+                losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
+                difference = V - state.centre[rows]
+                losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
+            state.V[rows] = V
+            state.value += float(problem.weights[rows] @ losses)
 
 
 def _check(problem: Problem) -> None:

@@ -12,7 +12,7 @@ from fenchel.kernels import curvature
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries.
-GROWTH, MIN_NEW = 2, 200
+GROWTH, MIN_NEW = 2, 500
 
 
 @dataclass
@@ -67,9 +67,15 @@ class Columns:
             csc = self.design.csc
             self._data = (csc.indptr, csc.indices, csc.data, self.design.shape[0])
             self._gradient, self._pack = curvature.sparse_gradient, curvature.sparse_pack
+            self._product = curvature.sparse_product
         else:
             self._data = (np.ascontiguousarray(self.design.X.T),)
             self._gradient, self._pack = curvature.dense_gradient, curvature.dense_pack
+            self._product = curvature.dense_product
+
+    def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
+        """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
+        return self._product(*self._data, entries.feature, entries.klass, values, k)
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual = residual_columns(V, y, weights)``."""
@@ -92,7 +98,7 @@ def violators(
     Returns
     -------
     feature, klass, excess : the entries and ``|G_U| - lam c_j`` there.
-    s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` everywhere.
+    s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` wherever c_j > 0.
     """
     pointer, row, value = residual
     bound = problem.lam * problem.penalty_factor[:, None]
@@ -106,13 +112,13 @@ def violators(
             (value[part], row[part], pointer[start : stop + 1] - pointer[start]),
             shape=(problem.n, stop - start),
         )
-        G = np.abs(problem.design.rmatmul(R if R.nnz < 0.3 * problem.n * (stop - start)
-                                          else R.toarray()))  # fmt: skip
+        sparse = R.nnz < 0.3 * problem.n * (stop - start)
+        G = np.abs(problem.design.rmatmul(R if sparse else R.toarray()))
         excess = G - bound
         feature, klass = np.nonzero(excess > 0)
-        over = G[feature, klass]
-        if feature.size:
-            scale = min(scale, float((bound[feature, 0] / over).min()))
+        over, allowed = G[feature, klass], bound[feature, 0]
+        if (allowed > 0).any():
+            scale = min(scale, float((allowed / over)[allowed > 0].min()))
         found.append(_worst(feature, klass + start, excess[feature, klass], limit))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return *_worst(feature, klass, excess, limit), scale
