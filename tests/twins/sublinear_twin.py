@@ -1,13 +1,15 @@
 """Algorithm alg:main on dense matrices, plainly, from the corrected formulas.
 
-The doubled U is a (2d, k) matrix, V is (n, k); every iterate is formed in full, and sums of iterates
-by adding them up. Only the order in which a uniform number is turned into a draw is taken from the
-fast solver: the class before the feature, the row before the class, stored classes before others.
+The doubled U is a (2d, k) matrix, V is (n, k); every iterate is formed in full, and the sums of
+iterates by adding them up. They are kept as logarithms, which no step drives out of range. Only
+the order in which a uniform number becomes a draw is taken from the fast solver: the class before
+the feature, the row before the class, stored classes first.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import logsumexp
 
 
 class Uniforms:
@@ -39,8 +41,8 @@ class Twin:
         self.n, self.d, self.k = n, d, k
         self.Xhat = np.hstack([X, -X])
         self.Y = np.eye(k)[y]
-        self.U = np.full((2 * d, k), radius / (2 * d * k))
-        self.V = np.full((n, k), 1.0 / k)
+        self.log_U = np.full((2 * d, k), np.log(radius / (2 * d * k)))
+        self.log_V = np.full((n, k), -np.log(k))
         self.U_sum, self.V_sum = np.zeros_like(self.U), np.zeros_like(self.V)
         self.noisy_sum = np.zeros((d, k))
         self.sigma = np.sqrt(weights @ self.Xhat**2)
@@ -48,6 +50,14 @@ class Twin:
         self.uniform = Uniforms(key)
         self.order, self.touched = list(range(k)), 0
         self.draws = []
+
+    @property
+    def U(self):
+        return np.exp(self.log_U)
+
+    @property
+    def V(self):
+        return np.exp(self.log_V)
 
     @property
     def pi(self):
@@ -87,22 +97,24 @@ class Twin:
 
         j, l = self.draw_row_and_class()
         eta = np.zeros_like(self.U)
-        q = self.w * self.tau * self.rho / (self.w * self.tau * self.rho).sum()
-        Q = np.abs(self.V[j] - self.Y[j]) / self.rho[j]
+        V, rho = self.V, self.rho
+        q = self.w * self.tau * rho / (self.w * self.tau * rho).sum()
+        Q = np.abs(V[j] - self.Y[j]) / rho[j]
         # w_j x_j (V - Y)(j,l) / (q_j Q_jl): the estimate of Xhat^T diag(w) (V - Y)
-        eta[:, l] = self.Xhat[j] * self.w[j] * (self.V[j, l] - self.Y[j, l]) / (q[j] * Q[l])
-        grown = self.U * np.exp(-2 * gamma * self.R * L * eta)
-        nu = min(np.exp(-2 * gamma * self.R * L * self.lam), self.R / grown.sum())
-        self.U = grown * nu
+        eta[:, l] = self.Xhat[j] * self.w[j] * (V[j, l] - self.Y[j, l]) / (q[j] * Q[l])
+        grown = self.log_U - 2 * gamma * self.R * L * eta
+        log_nu = min(-2 * gamma * self.R * L * self.lam, np.log(self.R) - logsumexp(grown))
+        self.log_U = grown + log_nu
 
         i, ell = self.draw_feature_and_class()
         p = self.sigma * self.pi / (self.sigma * self.pi).sum()
-        P = self.U[i] / self.pi[i]
-        estimate = self.U[i, ell] / (p[i] * P[ell])
+        U = self.U
+        P = U[i] / self.pi[i]
+        estimate = U[i, ell] / (p[i] * P[ell])
         xi = np.zeros_like(self.V)
         xi[:, ell] = self.Xhat[:, i] * estimate
-        grown = self.V * np.exp(2 * gamma * log_k * (xi - self.Y))
-        self.V = grown / grown.sum(axis=1, keepdims=True)
+        grown = self.log_V + 2 * gamma * log_k * (xi - self.Y)
+        self.log_V = grown - logsumexp(grown, axis=1, keepdims=True)
         self.touch(ell)
 
         self.noisy_sum[i % self.d, ell] += estimate if i < self.d else -estimate
