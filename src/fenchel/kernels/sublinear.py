@@ -8,9 +8,10 @@ other, and one array serves both::
     U1(i,l) = alpha E(i,l),   U2(i,l) = alpha / E(i,l),   U = U1 - U2
     V(j,l)  = beta_j W(j,l) for l != y_j,   V(j,y_j) = vy_j, a vector of its own
 
-A class that no draw has touched has E = 1 and W = 1 and is not stored. Sums of past iterates are
-kept as (sum so far) = S + (E - 1/E) A, with A the sum of the alphas since the last flush, so that
-S changes only where E does; likewise for V with the vector B of sums of beta.
+A class that no draw has touched has E = 1 and W = 1 and is not stored. The sum of all iterates up
+to the present one is S + (E - 1/E) (A - base_l) for U, with A the sum of the alphas and base_l its
+value when class l was last booked, so that S changes only with E; for V it is S + W B_j, with the
+sum B_j of the betas since row j was last booked.
 
 Draws
 -----
@@ -27,8 +28,11 @@ pointer with constant offsets is what lets the compiler vectorise loops over ele
 
 Range
 -----
-E and W stay within [1e-150, 1e150]; an entry held at a bound is 150 orders of magnitude away from
-an untouched one. Nothing overflows or reaches 0 then, whatever the step.
+E and W stay within [1e-150, 1e150], so that nothing overflows or reaches 0, whatever the step. As
+a run goes on, alpha and beta fall and the E and W of active entries rise, without end. When alpha
+has fallen 110 orders of magnitude it is raised to 40 below where it began, active entries are
+divided by the same factor, and those that fell further than that are held there; the same for the
+rows of V. It is the exact algorithm but for entries below 1e-40, which find back sooner.
 """
 
 from __future__ import annotations
@@ -46,25 +50,22 @@ TILE = 64
 FIELDS = 7
 BETA, TRUE, TRUE_SUM, B, ERROR, W_TAU, LABEL = (TILE * f for f in range(FIELDS))
 #: Positions in ``State.count``.
-(
-    T,
-    PRIMAL_USED,
-    DUAL_USED,
-    PRIMAL_FLUSHED,
-    DUAL_FLUSHED,
-    FLUSHES,
-    RENORMALISED,
-    ROWS_RENORMALISED,
-) = range(8)
-#: Positions in ``State.scalar``.
-ALPHA, A = range(2)
+T, PRIMAL_USED, DUAL_USED, PRIMAL_FLUSHED, DUAL_FLUSHED = range(5)
+FLUSHES, RENORMALISED, ROWS_RENORMALISED, RAISED, ROWS_RAISED = range(5, 10)
+#: Positions in ``State.scalar``; the last is the alpha of the start.
+ALPHA, A, ALPHA_0 = range(3)
 
 LOW, HIGH = 1e-150, 1e150
+#: alpha (against its start) and beta are raised to HELD when they fall below FALLEN.
+FALLEN, HELD = 1e-110, 1e-40
 #: Exponents are cut here: e^680 already leads from one bound of the range to the other.
 MAX_EXPONENT = 680.0
 #: A row is renormalised when the bound on its error reaches this many units of 1e-16, and sums of
-#: iterates are flushed when they exceed the present scale by this factor.
+#: iterates are booked when they exceed the present scale by this factor.
 WORN = 1e6
+#: A row or class is booked before an exponent larger than this, because S + W B would not survive
+#: the jump of W.
+JUMP = 7.0
 
 # Sums may be reordered, or no loop with a sum would vectorise. It is stated everywhere, because
 # a compiled function without flags of its own takes over those of its first caller.
@@ -76,11 +77,12 @@ class State(NamedTuple):
     """Everything that changes, and the constants of the data, as arrays only."""
 
     rng: np.ndarray  # (2,) uint64: key and counter
-    count: np.ndarray  # (8,) int64
-    scalar: np.ndarray  # (2,)
+    count: np.ndarray  # (10,) int64
+    scalar: np.ndarray  # (3,)
     # primal: slots of touched classes
     slot: np.ndarray  # (k,) slot of a class, or -1
     primal: np.ndarray  # (capacity, 2 * padded d): tiles of E and S
+    base: np.ndarray  # (capacity,)
     tile_sigma: np.ndarray  # (capacity, tiles): sums of sigma (E + 1/E)
     tile_mass: np.ndarray  # (capacity, tiles): sums of E + 1/E
     sigma: np.ndarray  # (d,) column norms
@@ -103,30 +105,6 @@ class State(NamedTuple):
 
 
 @njit(**options)
-def uniform(rng):
-    """The next number in [0, 1): a counter, mixed (splitmix64)."""
-    rng[1] += np.uint64(1)
-    z = rng[0] + rng[1] * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * 2.0**-53
-
-
-@njit(**options)
-def pick(weights, target):
-    """The entry in which the running sum passes ``target``, and what of target is left there."""
-    last = 0
-    for i in range(weights.size):
-        if target < weights[i]:
-            return i, target
-        if weights[i] > 0.0:
-            target -= weights[i]
-            last = i
-    return last, weights[last]  # target was the whole sum, up to rounding
-
-
-@njit(**options)
 def total(weights):
     s = 0.0
     for i in range(weights.size):
@@ -146,88 +124,6 @@ def in_class(i):
     return (i // TILE) * (2 * TILE) + i % TILE
 
 
-# -- draws ---------------------------------------------------------------------------------------
-
-
-@njit(**options)
-def draw_row(s):
-    """j ~ weight tau rho, and the total of weight tau rho; rho_j = 2 - 2 V(j, y_j)."""
-    half = total(s.tile_rho)
-    b, target = pick(s.tile_rho, uniform(s.rng) * half)
-    n = s.y.size
-    j = b * TILE
-    for i in range(b * TILE, min(n, (b + 1) * TILE)):
-        weight = s.rows[at(W_TAU, i)] * (1.0 - s.rows[at(TRUE, i)])
-        if weight > 0.0:
-            j = i
-            if target < weight:
-                break
-            target -= weight
-    return j, 2.0 * half
-
-
-@njit(**options)
-def draw_class_of_row(s, j):
-    """l ~ |V(j,:) - Y(j,:)| and the sign of that entry."""
-    u = uniform(s.rng)
-    if u < 0.5:
-        return s.y[j], -1.0
-    used, k = s.count[DUAL_USED], s.order.size
-    mine = s.place[s.y[j]]
-    free = k - used - (1 if mine >= used else 0)
-    size, column = block_size(k), in_class(j)
-    blocks = (used + size - 1) // size
-    mass = float(free)
-    for b in range(blocks):
-        mass += max(s.block[b, j], 0.0)
-    target = (2.0 * u - 1.0) * mass
-    last = -1
-    for b in range(blocks):
-        weight = s.block[b, j]
-        if target < weight:
-            for c in range(b * size, min(used, (b + 1) * size)):
-                weight = s.dual[c, column]
-                if weight > 0.0:
-                    last = c
-                    if target < weight:
-                        break
-                    target -= weight
-            return s.order[last], 1.0
-        if weight > 0.0:
-            target -= weight
-            last = min(used, (b + 1) * size) - 1
-    if free == 0:
-        return s.order[last], 1.0
-    p = used + min(int(target), free - 1)
-    if mine >= used and p >= mine:
-        p += 1
-    return s.order[p], 1.0
-
-
-@njit(**options)
-def draw_entry(s):
-    """(i, l) ~ sigma_i U(i,l) over both halves, the sign of the half, and the total."""
-    whole = total(s.group_sigma)
-    g, target = pick(s.group_sigma, uniform(s.rng) * whole)
-    size = block_size(s.slot.size)
-    l, _ = pick(s.class_sigma[g * size : (g + 1) * size], target)
-    l += g * size
-    slot, u = s.slot[l], uniform(s.rng)
-    tiles = s.sigma_untouched if slot < 0 else s.tile_sigma[slot]
-    b, target = pick(tiles, u * total(tiles))
-    i, sign = b * TILE, 1.0
-    for c in range(b * TILE, min(s.sigma.size, (b + 1) * TILE)):
-        e = 1.0 if slot < 0 else s.primal[slot, in_class(c)]
-        plus, minus = s.sigma[c] * e, s.sigma[c] / e
-        if plus + minus > 0.0:
-            i = c
-            sign = 1.0 if target < plus else -1.0
-            if target < plus + minus:
-                break
-            target -= plus + minus
-    return i, l, sign, s.scalar[ALPHA] * whole
-
-
 @njit(**options)
 def block_size(k):
     return int(np.ceil(np.sqrt(k)))
@@ -244,6 +140,7 @@ def primal_slot(s, l):
         slot = s.count[PRIMAL_USED]
         s.count[PRIMAL_USED] += 1
         s.slot[l] = slot
+        s.base[slot] = s.scalar[A]  # E - 1/E was 0 so far
         row = s.primal[slot]
         for b in range(row.size // (2 * TILE)):
             for i in range(TILE):
@@ -263,18 +160,69 @@ def scale_primal(s, l, slot, shrink, radius):
     g = l // size
     s.group_sigma[g] = total(s.class_sigma[g * size : (g + 1) * size])
     s.group_mass[g] = total(s.class_mass[g * size : (g + 1) * size])
-    s.scalar[ALPHA] = max(LOW * LOW, min(s.scalar[ALPHA] * shrink, radius / total(s.group_mass)))
+    alpha = max(LOW * LOW, min(s.scalar[ALPHA] * shrink, radius / total(s.group_mass)))
+    s.scalar[ALPHA] = alpha
+    if s.scalar[A] > WORN * alpha:  # or the sum would lose the new term
+        flush_primal(s)
+    s.scalar[A] += alpha
+
+
+@njit(**options)
+def book_class(s, slot):
+    """Bring S of a class up to the present iterate."""
+    since = s.scalar[A] - s.base[slot]
+    row = s.primal[slot]
+    for b in range(row.size // (2 * TILE)):
+        p = row[2 * b * TILE : 2 * (b + 1) * TILE]
+        for i in range(TILE):
+            p[TILE + i] += (p[i] - 1.0 / p[i]) * since
+    s.base[slot] = s.scalar[A]
+
+
+@njit(**options)
+def raise_alpha(s):
+    """Bring alpha back into range; entries that are negligible become equal."""
+    flush_primal(s)
+    factor = HELD * s.scalar[ALPHA_0] / s.scalar[ALPHA]
+    for slot in range(s.count[PRIMAL_USED]):
+        for i in range(s.sigma.size):
+            p = in_class(i)
+            e = s.primal[slot, p]
+            s.primal[slot, p] = max(e / factor, 1.0) if e > 1.0 else min(e * factor, 1.0)
+        for b in range(s.sigma_untouched.size):
+            sum_tile(s, slot, b)
+    for l in range(s.slot.size):
+        if s.slot[l] >= 0:
+            s.class_sigma[l] = total(s.tile_sigma[s.slot[l]])
+            s.class_mass[l] = total(s.tile_mass[s.slot[l]])
+    size = block_size(s.slot.size)
+    for g in range(s.group_mass.size):
+        s.group_sigma[g] = total(s.class_sigma[g * size : (g + 1) * size])
+        s.group_mass[g] = total(s.class_mass[g * size : (g + 1) * size])
+    s.scalar[ALPHA] *= factor
+    s.count[RAISED] += 1
+
+
+@njit(**options)
+def sum_tile(s, slot, b):
+    """Sum sigma (E + 1/E) and E + 1/E over a tile of a class."""
+    row = s.primal[slot]
+    sigma_sum, mass = 0.0, 0.0
+    for i in range(b * TILE, min(s.sigma.size, (b + 1) * TILE)):
+        e = row[in_class(i)]
+        both = e + 1.0 / e
+        sigma_sum += s.sigma[i] * both
+        mass += both
+    s.tile_sigma[slot, b] = sigma_sum
+    s.tile_mass[slot, b] = mass
 
 
 @njit(**options)
 def flush_primal(s):
-    """Book the sums of past iterates in S and start A afresh."""
+    """Book all classes and start A afresh."""
     for slot in range(s.count[PRIMAL_USED]):
-        row = s.primal[slot]
-        for b in range(row.size // (2 * TILE)):
-            p = row[2 * b * TILE : 2 * (b + 1) * TILE]
-            for i in range(TILE):
-                p[TILE + i] += (p[i] - 1.0 / p[i]) * s.scalar[A]
+        book_class(s, slot)
+        s.base[slot] = 0.0
     s.scalar[A] = 0.0
     s.count[PRIMAL_FLUSHED] = s.count[T]
     s.count[FLUSHES] += 1
@@ -294,12 +242,14 @@ def dual_slot(s, l):
         s.place[l], s.place[other] = slot, p
         size = block_size(s.order.size)
         b = slot // size
-        fresh = slot == b * size
+        if slot == b * size:
+            s.block[b] = 0.0
+        s.dual[slot] = 0.0
         for j in range(s.y.size):
-            w = 0.0 if s.y[j] == l else 1.0  # the true class is kept elsewhere
-            s.dual[slot, in_class(j)] = w
-            s.dual[slot, in_class(j) + TILE] = w * s.flushed[j]
-            s.block[b, j] = w + (0.0 if fresh else s.block[b, j])
+            if s.y[j] != l:  # the true class is kept elsewhere
+                s.dual[slot, in_class(j)] = 1.0
+                s.dual[slot, in_class(j) + TILE] = s.flushed[j]
+                s.block[b, j] += 1.0
     return s.place[l]
 
 
@@ -308,15 +258,16 @@ def row_step(beta, true, b, error, gain, factor):
     """UpdateDual for one row: ``gain`` is the mass that the drawn class gains before the rows are
     divided by chi (line alg:line-chi), ``factor`` what the true class is multiplied by.
 
-    An error in the row sum grows by 1/chi, as what is left of the row does.
+    An error in the row sum grows by 1/chi, as what is left of the row does. A sum of betas too
+    large to take up the new one is returned negative. Last comes whether the row is worn.
     """
     chi = max(1.0 + gain + true * (factor - 1.0), 1e-16)
     scale = 1.0 / chi
-    b += beta
     beta = max(beta * scale, LOW * 1e-50)
+    b = b + beta if b <= WORN * beta else -b
     true = max(true * factor * scale, LOW * LOW)
     error = error * scale + 1.0
-    return beta, true, b, error, (error > WORN) | (b > WORN * beta)
+    return beta, true, b, error, (error > WORN) | (b < 0.0) | (beta < FALLEN)
 
 
 @njit(**options)
@@ -327,7 +278,11 @@ def mend_rows(s, worn):
         renormalise(s)
     elif worn > 0:
         for j in range(n):
-            if s.rows[at(ERROR, j)] > WORN or s.rows[at(B, j)] > WORN * s.rows[at(BETA, j)]:
+            if (
+                s.rows[at(ERROR, j)] > WORN
+                or s.rows[at(B, j)] < 0.0
+                or s.rows[at(BETA, j)] < FALLEN
+            ):
                 renormalise_row(s, j)
 
 
@@ -343,24 +298,34 @@ def set_row(s, j, mass):
     """Divide row j by its sum, given the sum of its W, and start its sums of betas afresh."""
     beta, true = s.rows[at(BETA, j)], s.rows[at(TRUE, j)]
     scale = 1.0 / (true + beta * mass)
-    s.rows[at(BETA, j)] = max(beta * scale, LOW * 1e-50)
+    beta = max(beta * scale, LOW * 1e-50)
+    s.rows[at(BETA, j)] = beta
     s.rows[at(TRUE, j)] = max(true * scale, LOW * LOW)
     s.rows[at(ERROR, j)] = 1.0
-    s.flushed[j] += s.rows[at(B, j)]
-    s.rows[at(B, j)] = 0.0
+    b = s.rows[at(B, j)]
+    s.flushed[j] += abs(b)
+    s.rows[at(B, j)] = beta if b < 0.0 else 0.0
 
 
 @njit(**options)
 def renormalise_row(s, j):
     """Recompute everything that is kept up by increments in row j."""
     used, size, column = s.count[DUAL_USED], block_size(s.order.size), in_class(j)
-    b = s.rows[at(B, j)]
+    b, beta = abs(s.rows[at(B, j)]), s.rows[at(BETA, j)]
+    factor = 1.0
+    if beta < FALLEN:
+        factor = HELD / beta
+        s.rows[at(BETA, j)] = HELD
+        s.count[ROWS_RAISED] += 1
     mass = float(untouched_classes(s, j))
     for start in range(0, used, size):
         part = 0.0
         for slot in range(start, min(used, start + size)):
-            part += s.dual[slot, column]
-            s.dual[slot, column + TILE] += s.dual[slot, column] * b
+            w = s.dual[slot, column]
+            s.dual[slot, column + TILE] += w * b
+            w = max(w / factor, min(w, 1.0))
+            s.dual[slot, column] = w
+            part += w
         s.block[start // size, j] = part
         mass += part
     set_row(s, j, mass)
@@ -381,12 +346,14 @@ def renormalise(s):
             q = s.block[slot // size, b * TILE : b * TILE + width]
             for j in range(width):
                 q[j] += p[j]
-                p[TILE + j] += p[j] * betas[j]
+                p[TILE + j] += p[j] * abs(betas[j])
     for j in range(n):
         mass = float(untouched_classes(s, j))
         for b in range((used + size - 1) // size):
             mass += s.block[b, j]
         set_row(s, j, mass)
+        if s.rows[at(BETA, j)] < FALLEN:
+            renormalise_row(s, j)
     for b in range((n + TILE - 1) // TILE):
         sum_tile_rho(s, b)
     s.count[DUAL_FLUSHED] = s.count[T]
@@ -403,11 +370,11 @@ def sum_tile_rho(s, b):
 
 @njit(**options)
 def upkeep(s):
-    """Once in so many iterations, at a small share of their cost, recompute and flush everything."""
+    """Recompute and flush everything once in a while, at a small share of the cost of all."""
     t = s.count[T]
-    if t - s.count[PRIMAL_FLUSHED] >= period(s.count[PRIMAL_USED]) or s.scalar[A] > (
-        WORN * s.scalar[ALPHA]
-    ):
+    if s.scalar[ALPHA] < FALLEN * s.scalar[ALPHA_0]:
+        raise_alpha(s)
+    if t - s.count[PRIMAL_FLUSHED] >= period(s.count[PRIMAL_USED]):
         flush_primal(s)
     if t - s.count[DUAL_FLUSHED] >= period(s.count[DUAL_USED]):
         renormalise(s)

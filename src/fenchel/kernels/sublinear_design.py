@@ -18,6 +18,7 @@ from fenchel.kernels.sublinear import (
     ERROR,
     FIELDS,
     HIGH,
+    JUMP,
     LABEL,
     LOW,
     TILE,
@@ -28,9 +29,12 @@ from fenchel.kernels.sublinear import (
     B,
     at,
     block_size,
+    book_class,
     in_class,
+    mend_rows,
     options,
     row_step,
+    sum_tile,
 )
 
 
@@ -67,16 +71,15 @@ def _is(data, kind):
 
 @njit(forceinline=True, **options)
 def _primal_step(e, ratio):
-    """The new E, the change of E - 1/E that S has to make up for, and the new E + 1/E."""
+    """The new E, the old and the new 1/E, at the price of one division."""
     new = min(max(e * ratio, LOW), HIGH)
     both = 1.0 / (e * new)
-    old_inverse, new_inverse = both * new, both * e
-    return new, (e - new) - (old_inverse - new_inverse), new + new_inverse
+    return new, both * new, both * e
 
 
 @njit(**options)
 def _primal_dense(data, s, slot, j, c):
-    d, a = s.sigma.size, s.scalar[A]
+    d, since = s.sigma.size, s.scalar[A] - s.base[slot]
     x, row = data.X[j], s.primal[slot]
     for b in range((d + TILE - 1) // TILE):
         width = min(TILE, d - b * TILE)
@@ -84,42 +87,48 @@ def _primal_dense(data, s, slot, j, c):
         x_b, sigma_b = x[b * TILE : b * TILE + width], s.sigma[b * TILE : b * TILE + width]
         sigma_sum, mass = 0.0, 0.0
         for i in range(width):
-            new, change, both = _primal_step(p[i], exp_bounded(-c * x_b[i]))
-            p[TILE + i] += change * a
+            e = p[i]
+            new, inverse, new_inverse = _primal_step(e, exp_bounded(-c * x_b[i]))
+            p[TILE + i] += (e - inverse) * since
             p[i] = new
+            both = new + new_inverse
             sigma_sum += sigma_b[i] * both
             mass += both
         s.tile_sigma[slot, b] = sigma_sum
         s.tile_mass[slot, b] = mass
+    s.base[slot] = s.scalar[A]  # all of the class is booked on the way
 
 
 @njit(**options)
 def _primal_sparse(data, s, slot, j, c):
-    d, a = s.sigma.size, s.scalar[A]
+    if abs(c) * s.tau[j] > JUMP:
+        book_class(s, slot)
+    since = s.scalar[A] - s.base[slot]
     row = s.primal[slot]
     start, stop = data.indptr[j], data.indptr[j + 1]
     for q in range(start, stop):
         i = data.indices[q]
         p = in_class(i)
-        new, change, _ = _primal_step(row[p], exp_bounded(-c * data.data[q]))
-        row[p + TILE] += change * a
+        e = row[p]
+        new, inverse, new_inverse = _primal_step(e, exp_bounded(-c * data.data[q]))
+        row[p + TILE] += ((e - inverse) - (new - new_inverse)) * since
         row[p] = new
         b = i // TILE
         if q + 1 == stop or data.indices[q + 1] // TILE != b:  # the last entry in this tile
-            sigma_sum, mass = 0.0, 0.0
-            for other in range(b * TILE, min(d, (b + 1) * TILE)):
-                e = row[in_class(other)]
-                both = e + 1.0 / e
-                sigma_sum += s.sigma[other] * both
-                mass += both
-            s.tile_sigma[slot, b] = sigma_sum
-            s.tile_mass[slot, b] = mass
+            sum_tile(s, slot, b)
 
 
 @njit(**options)
 def _dual_dense(data, s, slot, l, i, c, theta):
     n, label, worn = s.y.size, float(l), 0
     x, row = data.Xt[i], s.dual[slot]
+    if abs(c) * s.column_max[i] > JUMP:
+        jumps = 0
+        for j in range(n):
+            if abs(c * x[j]) > JUMP:
+                jumps += 1
+                s.rows[at(ERROR, j)] = np.inf
+        mend_rows(s, jumps)
     block = s.block[slot // block_size(s.order.size)]
     for t in range((n + TILE - 1) // TILE):
         width = min(TILE, n - t * TILE)
@@ -136,12 +145,12 @@ def _dual_dense(data, s, slot, l, i, c, theta):
             new = 0.0 if mine else new
             factor = theta * omega if mine else theta
             r[TRUE_SUM + j] += true
+            p[j] = new
+            p[TILE + j] += (w - new) * r[B + j]
+            q[j] += new - w
             beta, true, b, error, is_worn = row_step(
                 beta, true, r[B + j], r[ERROR + j], beta * (new - w), factor
             )
-            p[j] = new
-            p[TILE + j] += (w - new) * b
-            q[j] += new - w
             r[BETA + j] = beta
             r[TRUE + j] = true
             r[B + j] = b
@@ -158,6 +167,13 @@ def _dual_sparse(data, s, slot, l, i, c, theta):
     row = s.dual[slot]
     block = s.block[slot // block_size(s.order.size)]
     start, stop = data.column_indptr[i], data.column_indptr[i + 1]
+    if abs(c) * s.column_max[i] > JUMP:
+        jumps = 0
+        for q in range(start, stop):
+            if abs(c * data.column_data[q]) > JUMP:
+                jumps += 1
+                s.rows[at(ERROR, data.column_indices[q])] = np.inf
+        mend_rows(s, jumps)
     data.factor[:] = theta
     for q in range(start, stop):
         j = data.column_indices[q]
@@ -168,10 +184,9 @@ def _dual_sparse(data, s, slot, l, i, c, theta):
             p = in_class(j)
             w = row[p]
             new = min(max(w * omega, LOW), HIGH)
-            beta = s.rows[at(BETA, j)]
-            data.gain[j] = beta * (new - w)
+            data.gain[j] = s.rows[at(BETA, j)] * (new - w)
             row[p] = new
-            row[p + TILE] += (w - new) * (s.rows[at(B, j)] + beta)
+            row[p + TILE] += (w - new) * s.rows[at(B, j)]
             block[j] += new - w
     for t in range((n + TILE - 1) // TILE):
         width = min(TILE, n - t * TILE)

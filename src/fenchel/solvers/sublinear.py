@@ -1,32 +1,26 @@
 """The sublinear solver of the paper (alg:main), for the multiclass hinge loss.
 
-An iteration reads one row and one column of X and touches one class of U and one of V:
-O(d + n + sqrt k) work, and O(row + n + column) of it when X is sparse. Memory grows with the
+An iteration reads one row and one column of X and touches one class of U and one of V: its cost is
+O(d + n + sqrt k), and with a sparse X the d falls to the entries of the row. Memory grows with the
 touched classes only. :mod:`fenchel.kernels.sublinear` explains what is stored.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from fenchel.kernels import sublinear as lazy
 from fenchel.kernels.sublinear import (
-    ALPHA,
     DUAL_USED,
     PRIMAL_USED,
-    A,
     State,
     T,
     cut,
     decay,
-    draw_class_of_row,
-    draw_entry,
-    draw_row,
     dual_slot,
     mend_rows,
     options,
@@ -40,6 +34,22 @@ from fenchel.kernels.sublinear_design import (
     multiply_dual,
     multiply_primal,
 )
+from fenchel.kernels.sublinear_draws import draw_class_of_row, draw_entry, draw_row
+from fenchel.kernels.sublinear_state import (
+    DENSE_ENTRIES,
+    average_dual,
+    average_primal,
+    grow,
+    make_data,
+    make_state,
+    restored,
+    start_dual,
+    start_primal,
+    trimmed,
+)
+from fenchel.problem import Problem
+from fenchel.solvers.base import Point, Solver, Start
+from fenchel.steps import Constant, StepRule, make_step
 
 #: Iterations made by one call of the compiled loop at most.
 CHUNK = 1 << 14
@@ -66,7 +76,6 @@ def iterate(data, s, lam, radius, gammas, noisy):
         eta = sign * tau_rho / s.tau[j] if tau_rho > 0.0 else 0.0
         # TrackPrimal and UpdatePrimal
         slot = primal_slot(s, l)
-        s.scalar[A] += s.scalar[ALPHA]
         rate = 2.0 * gamma * L * radius
         multiply_primal(data, s, slot, j, cut(rate * eta, s.tau[j]))
         scale_primal(s, l, slot, decay(rate * lam), radius)
@@ -86,108 +95,180 @@ def iterate(data, s, lam, radius, gammas, noisy):
     return gammas.size
 
 
-def make_data(X: np.ndarray | sp.sparray) -> DenseData | SparseData:
-    """X by rows and by columns, as the compiled loop reads it."""
-    if not sp.issparse(X):
-        X = np.ascontiguousarray(X)
-        return DenseData(X, np.ascontiguousarray(X.T))
-    X, n = sp.csr_array(X), X.shape[0]
-    columns = X.tocsc()
-    return SparseData(
-        X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data,
-        np.zeros(n), np.zeros(n),
-    )  # fmt: skip
+@dataclass
+class Run:
+    """A run in progress: the lazy state, and what it was made from."""
+
+    data: DenseData | SparseData
+    lazy: State
+    lam: float
+    radius: float
+    scale: np.ndarray | float  # U of the user is U of the run divided by this
+    step: StepRule
+    horizon: int
+    noisy_keys: np.ndarray  # l d + i of the entries met
+    noisy_sums: np.ndarray
 
 
-def make_state(
-    y: np.ndarray,
-    k: int,
-    weights: np.ndarray,
-    sigma: np.ndarray,
-    tau: np.ndarray,
-    column_max: np.ndarray,
-    radius: float,
-    key: int,
-) -> State:
-    """The state before the first iteration (line alg:line-U-init): no class is touched."""
-    n, d = y.size, sigma.size
-    tile = lazy.TILE
-    row_tiles, feature_tiles = -(-n // tile), -(-d // tile)
-    rows = np.zeros((row_tiles, lazy.FIELDS, tile))
-    for name, values in (
-        (lazy.BETA, np.full(n, 1.0 / k)),
-        (lazy.TRUE, np.full(n, 1.0 / k)),
-        (lazy.W_TAU, weights * tau),
-        (lazy.LABEL, y.astype(float)),
-    ):
-        rows[:, name // tile] = _tiles(values)
-    group = lazy.block_size(k)
-    state = State(
-        rng=np.array([key, 0], dtype=np.uint64),
-        count=np.zeros(8, dtype=np.int64),
-        scalar=np.array([radius / (2.0 * d * k), 0.0]),
-        slot=np.full(k, -1, dtype=np.int64),
-        primal=np.empty((0, 2 * tile * feature_tiles)),
-        tile_sigma=np.empty((0, feature_tiles)),
-        tile_mass=np.empty((0, feature_tiles)),
-        sigma=sigma,
-        sigma_untouched=2.0 * _tiles(sigma).sum(axis=1),
-        class_sigma=np.full(k, 2.0 * sigma.sum()),
-        class_mass=np.full(k, 2.0 * d),
-        group_sigma=_group_sums(np.full(k, 2.0 * sigma.sum()), group),
-        group_mass=_group_sums(np.full(k, 2.0 * d), group),
-        order=np.arange(k),
-        place=np.arange(k),
-        dual=np.empty((0, 2 * tile * row_tiles)),
-        block=np.empty((0, n)),
-        rows=rows.ravel(),
-        flushed=np.zeros(n),
-        tile_rho=_tiles(weights * tau * (1.0 - 1.0 / k)).sum(axis=1),
-        tau=tau,
-        column_max=column_max,
-        y=y.astype(np.int64),
-    )
-    return grow(state)
+class Sublinear(Solver):
+    """Alg. alg:main: full sampling, lazy updates, lazily tracked averages.
 
+    Parameters
+    ----------
+    step : "theory" (eq:md-stochastic-step, the default), "inverse-sqrt", or a number.
+    average : "iterates", or "noisy" for the mean of the sampled estimates of U^t (sec:alg-details,
+        last paragraph): at most one non-zero an iteration, with a guarantee for the primal only.
+        The certificate holds for either; its V is the mean of the iterates.
 
-def grow(s: State) -> State:
-    """Make room for more touched classes where it has run out."""
-    k = s.slot.size
-    if s.count[PRIMAL_USED] == s.primal.shape[0]:
-        slots = _more(s.primal, k)
-        s = s._replace(
-            primal=_resized(s.primal, slots),
-            tile_sigma=_resized(s.tile_sigma, slots),
-            tile_mass=_resized(s.tile_mass, slots),
-        )
-    if s.count[DUAL_USED] == s.dual.shape[0]:
-        slots = _more(s.dual, k)
-        blocks = -(-slots // lazy.block_size(k))
-        s = s._replace(dual=_resized(s.dual, slots), block=_resized(s.block, blocks))
-    return s
-
-
-def _more(array: np.ndarray, k: int) -> int:
-    """The next number of slots: half as many again, and 64 MiB at the least.
-
-    One slot more than there are classes, so that the loop never waits for a slot it cannot get.
+    Notes
+    -----
+    Sample weights enter the law of the rows and the norms of the columns, as repetitions would.
+    Penalty factors are feature scales, U_i c_i and X_i / c_i, and change the ball that a ``radius``
+    describes, so that the two are not accepted together.
     """
-    slots, row = array.shape
-    return min(k + 1, max(slots + slots // 2, (64 << 20) // (8 * row), 16))
+
+    name: ClassVar[str] = "sublinear"
+    default_max_iter: ClassVar[int] = 1_000_000
+
+    def __init__(self, step: str | float | None = None, average: str = "iterates") -> None:
+        if average not in ("iterates", "noisy"):
+            raise ValueError(f"average must be 'iterates' or 'noisy', found {average!r}.")
+        self.step, self.average = step, average
+
+    def init(
+        self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
+    ) -> Run:
+        _check(problem)
+        factor, design = problem.penalty_factor, problem.design
+        if np.ptp(factor) == 0:
+            X, scale = design.X, 1.0
+            lam, radius = problem.lam * factor[0], problem.radius_bound()
+        else:
+            X, scale = _divide_columns(design.X, factor), factor
+            lam, radius = problem.lam, problem.at_zero / problem.lam
+        data = make_data(X)
+        tau, column_max = _largest(X)
+        sigma = design.column_norms(problem.weights) / scale
+        key = int(rng.integers(2**64, dtype=np.uint64))
+        state = make_state(
+            problem.y, problem.k, problem.weights, sigma, tau, column_max, radius, key
+        )
+        if start is not None:
+            U = start.U if np.ptp(factor) == 0 else sp.diags_array(factor) @ sp.csc_array(start.U)
+            state = start_primal(state, U, radius)
+            if start.V is not None:
+                state = start_dual(state, start.V)
+        theory = theory_step(state, problem.weights, radius, horizon)
+        step = make_step(self.step, theory, theory * np.sqrt(horizon), default="theory")
+        empty = np.empty(0, dtype=np.int64), np.empty(0)
+        return Run(data, state, lam, radius, scale, step, horizon, *empty)
+
+    def advance(self, run: Run, n_steps: int) -> None:
+        while n_steps > 0:
+            t = int(run.lazy.count[T])
+            gammas = _gammas(run.step, t, min(n_steps, CHUNK))
+            noisy = np.empty((gammas.size if self.average == "noisy" else 0, 3))
+            done = iterate(run.data, run.lazy, run.lam, run.radius, gammas, noisy)
+            if done < gammas.size:
+                run.lazy = grow(run.lazy)
+            if self.average == "noisy":
+                _book(run, noisy[:done])
+            n_steps -= done
+
+    def points(self, run: Run) -> list[Point]:
+        V = average_dual(run.lazy)
+        if self.average == "noisy":
+            return [Point(_noisy_mean(run), V, "average of noisy iterates")]
+        return [Point(average_primal(run.lazy, run.scale), V, "average")]
+
+    def passes(self, problem: Problem) -> float:
+        return 1.0 / problem.n + 1.0 / problem.d  # a row and a column
+
+    def save(self, run: Run) -> dict[str, np.ndarray]:
+        """All that a run needs to go on later, to the bit; arrays only."""
+        return trimmed(run.lazy) | {
+            "horizon": np.array(run.horizon),
+            "noisy_keys": run.noisy_keys,
+            "noisy_sums": run.noisy_sums,
+        }
+
+    def resume(self, problem: Problem, arrays: dict[str, np.ndarray]) -> Run:
+        """The run that :meth:`save` wrote down, on the same problem."""
+        run = self.init(problem, None, np.random.default_rng(0), int(arrays["horizon"]))
+        run.lazy = restored(arrays)
+        run.noisy_keys, run.noisy_sums = arrays["noisy_keys"], arrays["noisy_sums"]
+        return run
 
 
-def _resized(array: np.ndarray, length: int) -> np.ndarray:
-    larger = np.empty((length, array.shape[1]))
-    larger[: array.shape[0]] = array
-    return larger
+def theory_step(s: State, weights: np.ndarray, radius: float, horizon: int) -> float:
+    """eq:md-stochastic-step with the variance bounds eq:variance-bounds-partial.
+
+    n cancels between Omega_V = n log k and the norms, which are weighted means here:
+    ||X^T||_{inf x 2} / sqrt n is the largest sigma, ||X||_{1 x inf} / n the mean of tau.
+    """
+    log_k, omega_u = np.log(s.slot.size), radius**2 * np.log(2.0 * s.sigma.size * s.slot.size)
+    sigma, tau = float(s.sigma.max()), float(weights @ s.tau)
+    lipschitz = sigma * np.sqrt(5.0 * omega_u * log_k)
+    noise = np.sqrt(omega_u * (8.0 * sigma**2 + 8.0 * tau**2) + 4.0 * radius**2 * sigma**2 * log_k)
+    return float(1.0 / (np.sqrt(2.0 * horizon) * (max(lipschitz, noise) or 1.0)))
 
 
-def _tiles(values: np.ndarray) -> np.ndarray:
-    """A vector in rows of TILE, padded with zeros."""
-    padded = np.zeros(-(-values.size // lazy.TILE) * lazy.TILE)
-    padded[: values.size] = values
-    return padded.reshape(-1, lazy.TILE)
+def _check(problem: Problem) -> None:
+    if problem.loss.name != "hinge" or getattr(problem.loss, "cost", None) is not None:
+        raise ValueError(
+            f"solver='sublinear' is made for loss='hinge' without costs, found {problem.loss!r}: "
+            "use solver='partial-sampling' for other losses."
+        )
+    if (problem.norm.p, problem.norm.q) != (1, 1):
+        raise ValueError(
+            "solver='sublinear' needs penalty='l1': the columns of U are sampled, and the group "
+            "penalty couples them. Use solver='partial-sampling'."
+        )
+    factor = problem.penalty_factor
+    if np.ptp(factor) > 0 and (problem.radius is not None or problem.lam * factor.min() <= 0):
+        raise ValueError(
+            "solver='sublinear' takes a penalty_factor that varies only if all its entries and lam "
+            "are positive and radius is None: leave radius out, or use solver='partial-sampling'."
+        )
 
 
-def _group_sums(values: np.ndarray, size: int) -> np.ndarray:
-    return np.add.reduceat(values, np.arange(0, values.size, size))
+def _divide_columns(X: np.ndarray | sp.sparray, factor: np.ndarray) -> np.ndarray | sp.sparray:
+    if sp.issparse(X):
+        return sp.csr_array((X.data / factor[X.indices], X.indices, X.indptr), shape=X.shape)
+    return X / factor
+
+
+def _largest(X: np.ndarray | sp.sparray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest absolute entry of every row and of every column, in float64."""
+    if sp.issparse(X):
+        size = abs(X)
+        return tuple(np.asarray(size.max(axis=a).toarray()).ravel() for a in (1, 0))
+    # in two calls without a copy of |X|
+    return tuple(
+        np.maximum(X.max(axis=a), -X.min(axis=a)).astype(np.float64, copy=False) for a in (1, 0)
+    )
+
+
+def _gammas(step: StepRule, t: int, size: int) -> np.ndarray:
+    if isinstance(step, Constant):
+        return np.full(size, step.gamma)
+    return np.array([step(s) for s in range(t, t + size)])
+
+
+def _book(run: Run, noisy: np.ndarray) -> None:
+    """Add the estimates of U of some iterations, in their order, to the sums."""
+    d = run.lazy.sigma.size
+    keys = noisy[:, 0].astype(np.int64) + d * noisy[:, 1].astype(np.int64)
+    values = np.concatenate([run.noisy_sums, noisy[:, 2]])
+    run.noisy_keys, where = np.unique(np.concatenate([run.noisy_keys, keys]), return_inverse=True)
+    run.noisy_sums = np.bincount(where, values, minlength=run.noisy_keys.size)
+
+
+def _noisy_mean(run: Run) -> np.ndarray | sp.csc_array:
+    d, k = run.lazy.sigma.size, run.lazy.slot.size
+    i = run.noisy_keys % d
+    values = run.noisy_sums / max(1, run.lazy.count[T])
+    if not np.isscalar(run.scale):
+        values = values / run.scale[i]
+    U = sp.csc_array((values, (i, run.noisy_keys // d)), shape=(d, k))
+    return U.toarray() if d * k <= DENSE_ENTRIES else U
