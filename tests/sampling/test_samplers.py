@@ -79,7 +79,9 @@ def test_estimates_are_unbiased(scheme, primal, dual, sparse):
     np.testing.assert_allclose(mean, problem.design.matmul(geometry_U.coef(u)), atol=1e-12)
     mean = sum(prob * eta for prob, eta in dual_outcomes(sampler, V, q))
     np.testing.assert_allclose(mean, problem.gradient(V), atol=1e-13)
-    mean = sum(p.flat[i] * sampler.noisy_point(u, i, p.flat[i]) for i in np.flatnonzero(p))
+    mean = np.zeros((problem.d, problem.k))
+    for i in np.flatnonzero(p):
+        sampler.primal_outcome(u, i, p.flat[i]).add_noisy_point(mean, p.flat[i])
     np.testing.assert_allclose(mean, geometry_U.coef(u), atol=1e-13)
 
 

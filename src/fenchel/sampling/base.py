@@ -17,15 +17,23 @@ from fenchel.problem import Problem
 class Estimate:
     """An average of rank-one matrices, ``left @ right / m``, kept as its m pairs of vectors.
 
-    ``left`` is (rows, m) and ``right`` is (m, k).
+    ``left`` is (rows, m), ``right`` is (m, k), and ``drawn`` holds the m rows that were drawn: of
+    V - Y, or of the point of U's geometry.
     """
 
     left: np.ndarray
     right: np.ndarray
+    drawn: np.ndarray
 
     def matrix(self) -> np.ndarray:
         """The estimate itself; O(rows * k) work for each draw."""
         return self.left @ (self.right / self.right.shape[0])
+
+    def add_noisy_point(self, out: np.ndarray, weight: float) -> None:
+        """Add ``weight`` times the unbiased estimate of U that lies behind an estimate of X U."""
+        d = out.shape[0]
+        signs = np.where(self.drawn < d, 1.0, -1.0)  # the second half enters with a minus
+        np.add.at(out, self.drawn % d, (weight / signs.size * signs)[:, None] * self.right)
 
 
 class Sampler(ABC):
@@ -73,21 +81,17 @@ class Sampler(ABC):
     def dual_outcome(self, V: np.ndarray, index: int, probability: float) -> Estimate:
         """The estimate of X^T diag(w) (V - Y) when ``index`` was drawn."""
 
-    @abstractmethod
-    def noisy_point(self, u: np.ndarray, index: int, probability: float) -> np.ndarray:
-        """The sparse unbiased estimate of U (d, k) that belongs to ``index``."""
-
     def draw_primal(self, u: np.ndarray, rng: np.random.Generator, size: int = 1) -> Estimate:
         """The average of ``size`` independent estimates of X U."""
         law = self.primal_law(u)
         drawn = draw(law, rng, size)
-        return _join([self.primal_outcome(u, i, law.flat[i]) for i in drawn], self._zero_xi())
+        return self._mean([self.primal_outcome(u, i, law.flat[i]) for i in drawn], self.problem.n)
 
     def draw_dual(self, V: np.ndarray, rng: np.random.Generator, size: int = 1) -> Estimate:
         """The average of ``size`` independent estimates of X^T diag(w) (V - Y)."""
         law = self.dual_law(V)
         drawn = draw(law, rng, size)
-        return _join([self.dual_outcome(V, i, law.flat[i]) for i in drawn], self._zero_eta())
+        return self._mean([self.dual_outcome(V, i, law.flat[i]) for i in drawn], self.problem.d)
 
     def variance_bounds(self, batch: int = 1) -> tuple[float, float]:
         """Bounds on sigma_U^2 and sigma_V^2 (eq:variance-bounds-partial, and its general form).
@@ -106,11 +110,18 @@ class Sampler(ABC):
         gain_V = min(1.0, 2 * np.e * np.log(max(2 * d * k, 3)) / batch)
         return sigma_U * gain_U, sigma_V * gain_V
 
-    def _zero_xi(self) -> Estimate:
-        return Estimate(np.zeros((self.problem.n, 1)), np.zeros((1, self.problem.k)))
-
-    def _zero_eta(self) -> Estimate:
-        return Estimate(np.zeros((self.problem.d, 1)), np.zeros((1, self.problem.k)))
+    def _mean(self, outcomes: list[Estimate], rows: int) -> Estimate:
+        """The average of some outcomes; zero where there was no law to draw from."""
+        if not outcomes:
+            k = self.problem.k
+            return Estimate(np.zeros((rows, 1)), np.zeros((1, k)), np.zeros(1, dtype=np.intp))
+        if len(outcomes) == 1:
+            return outcomes[0]
+        return Estimate(
+            np.concatenate([e.left for e in outcomes], axis=1),
+            np.concatenate([e.right for e in outcomes], axis=0),
+            np.concatenate([e.drawn for e in outcomes]),
+        )
 
     def _residual(self, V: np.ndarray, j: int) -> np.ndarray:
         """Row j of V - Y."""
@@ -163,13 +174,4 @@ def row_norms(design: Design, q: float) -> np.ndarray:
     scale = np.where(largest > 0.0, largest, 1.0)
     return np.array(
         [scale[j] * np.linalg.norm(design.row(j)[1] / scale[j]) for j in range(design.shape[0])]
-    )
-
-
-def _join(estimates: list[Estimate], zero: Estimate) -> Estimate:
-    if len(estimates) <= 1:
-        return estimates[0] if estimates else zero
-    return Estimate(
-        np.concatenate([e.left for e in estimates], axis=1),
-        np.concatenate([e.right for e in estimates], axis=0),
     )

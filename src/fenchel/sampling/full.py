@@ -24,8 +24,8 @@ class FullSampler(Sampler):
     def __init__(self, problem: Problem, primal: PrimalGeometry, dual: DualGeometry) -> None:
         if primal.norm_type.q != 1:
             raise ValueError(
-                f"full sampling needs l1 geometry in the classes of U, found {primal.name}: drawing "
-                "single entries keeps the variance bound only where ||U(i,:)||_1 is controlled by "
+                f"full sampling needs l1 geometry in the classes of U, found {primal.name}: to "
+                "draw single entries keeps the variance bound only where ||U(i,:)||_1 is controlled by "
                 "the norm of U (sec:AllGeometries). Use penalty='l1', or solver='partial-sampling'."
             )
         super().__init__(problem, primal, dual)
@@ -40,17 +40,13 @@ class FullSampler(Sampler):
 
     def primal_outcome(self, u: np.ndarray, index: int, probability: float) -> Estimate:
         i, l = divmod(index, self.problem.k)
-        return Estimate(self._signed_column(i)[:, None], self._entry(l, u[i, l] / probability))
+        row = self._entry(l, u[i, l] / probability)
+        return Estimate(self._signed_column(i)[:, None], row, np.array([i]))
 
     def dual_outcome(self, V: np.ndarray, index: int, probability: float) -> Estimate:
         j, l = divmod(index, self.problem.k)
-        value = self._residual(V, j)[l] / probability
-        return Estimate(self._weighted_row(j)[:, None], self._entry(l, value))
-
-    def noisy_point(self, u: np.ndarray, index: int, probability: float) -> np.ndarray:
-        out = np.zeros_like(u)
-        out.flat[index] = u.flat[index] / probability
-        return self.primal.coef(out)
+        row = self._entry(l, self._residual(V, j)[l] / probability)
+        return Estimate(self._weighted_row(j)[:, None], row, np.array([j]))
 
     def _entry(self, l: int, value: float) -> np.ndarray:
         row = np.zeros((1, self.problem.k))

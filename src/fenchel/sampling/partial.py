@@ -12,7 +12,8 @@ from fenchel.sampling.base import Estimate, Sampler, normalised
 class PartialSampler(Sampler):
     """The optimal laws of th:variance-partial, in the general form of th:variance-partial-general::
 
-        p_i ~ ||X(:,i)||_2 ||U(i,:)||_{q_V^2},    q_j ~ w_j ||X(j,:)||_{q_U^1} ||(V-Y)(j,:)||_{q_U^2}
+        p_i ~ ||X(:,i)||_2 ||U(i,:)||_{q_V^2}
+        q_j ~ w_j ||X(j,:)||_{q_U^1} ||(V-Y)(j,:)||_{q_U^2}
 
     For the paper's norms (1x1 and 2x1) q_V^2, q_U^1 and q_U^2 are all infinite.
     """
@@ -28,13 +29,9 @@ class PartialSampler(Sampler):
         return normalised(self.problem.weights * self.rows * self.q_U.rows(residual))
 
     def primal_outcome(self, u: np.ndarray, index: int, probability: float) -> Estimate:
-        return Estimate(self._signed_column(index)[:, None], u[index][None, :] / probability)
+        row = u[index][None, :] / probability
+        return Estimate(self._signed_column(index)[:, None], row, np.array([index]))
 
     def dual_outcome(self, V: np.ndarray, index: int, probability: float) -> Estimate:
         row = self._residual(V, index)[None, :] / probability
-        return Estimate(self._weighted_row(index)[:, None], row)
-
-    def noisy_point(self, u: np.ndarray, index: int, probability: float) -> np.ndarray:
-        out = np.zeros_like(u)
-        out[index] = u[index] / probability
-        return self.primal.coef(out)
+        return Estimate(self._weighted_row(index)[:, None], row, np.array([index]))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fenchel.solvers.base import Solver
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
+from fenchel.solvers.stochastic import FullSampling, PartialSampling
 from fenchel.solvers.subgradient import Subgradient
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (MirrorDescent, MirrorProx, Subgradient)
+    solver.name: solver
+    for solver in (MirrorDescent, MirrorProx, PartialSampling, FullSampling, Subgradient)
 }
 
 #: What "auto" stands for.
