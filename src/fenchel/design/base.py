@@ -37,6 +37,10 @@ class Design(ABC):
         """Return the indices and the float64 values of the stored entries of row i."""
 
     @abstractmethod
+    def column(self, j: int) -> np.ndarray:
+        """Return column j as a dense (n,) float64 array."""
+
+    @abstractmethod
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
         """Return ``sqrt(sum_i weights_i X_ij^2)`` for every column j, safe from overflow."""
 

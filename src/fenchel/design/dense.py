@@ -54,6 +54,9 @@ class DenseDesign(Design):
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(self.shape[1]), self.X[i].astype(np.float64, copy=False)
 
+    def column(self, j: int) -> np.ndarray:
+        return self.X[:, j].astype(np.float64)
+
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
         largest = np.zeros(self.shape[1])
         for _, block in self._blocks():

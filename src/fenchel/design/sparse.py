@@ -44,6 +44,12 @@ class SparseDesign(Design):
         entries = slice(self.X.indptr[i], self.X.indptr[i + 1])
         return self.X.indices[entries], self.X.data[entries]
 
+    def column(self, j: int) -> np.ndarray:
+        entries = slice(self.csc.indptr[j], self.csc.indptr[j + 1])
+        out = np.zeros(self.shape[0])
+        out[self.csc.indices[entries]] = self.csc.data[entries]
+        return out
+
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
         largest = _max_abs(self.X, axis=0)
         scale = np.where(largest > 0, largest, 1.0)

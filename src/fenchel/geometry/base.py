@@ -34,6 +34,14 @@ class Geometry(ABC):
     def bregman(self, x: np.ndarray, x0: np.ndarray) -> float:
         """``phi(x) - phi(x0) - <grad phi(x0), x - x0>``."""
 
+    def local_square(self, x: np.ndarray, g: np.ndarray) -> float:
+        """What a gradient g at x costs in the regret: at most its squared dual norm.
+
+        Entropy geometries have the far smaller local norm, in which an entry of g counts only as
+        much as x has mass there.
+        """
+        return self.dual_norm(g) ** 2
+
     @property
     @abstractmethod
     def omega(self) -> float:

@@ -42,6 +42,10 @@ class SolidSimplexEntropy(PrimalGeometry):
     def bregman(self, x: np.ndarray, x0: np.ndarray) -> float:
         return self.radius * float(_divergences(x, x0).sum())
 
+    def local_square(self, x: np.ndarray, g: np.ndarray) -> float:
+        d = self.shape[0]
+        return float(np.einsum("jl,jl,jl->", x[:d] + x[d:], g, g)) / self.radius
+
     @property
     def omega(self) -> float:
         """``R^2 log(2dk)`` (eq:uhat-omega-radius)."""
@@ -95,6 +99,9 @@ class SimplexEntropy(DualGeometry):
 
     def bregman(self, x: np.ndarray, x0: np.ndarray) -> float:
         return float(self.weights @ _divergences(x, x0))
+
+    def local_square(self, x: np.ndarray, g: np.ndarray) -> float:
+        return float(self.weights @ np.einsum("il,il,il->i", x, g, g))
 
     @property
     def omega(self) -> float:

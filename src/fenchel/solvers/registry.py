@@ -6,10 +6,21 @@ from fenchel.solvers.base import Solver
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
 from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.solvers.stochastic import FullSampling, PartialSampling
 from fenchel.solvers.subgradient import Subgradient
+from fenchel.solvers.sublinear import Sublinear
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (MirrorDescent, MirrorProx, PrimalDual, Subgradient)
+    solver.name: solver
+    for solver in (
+        MirrorDescent,
+        MirrorProx,
+        PartialSampling,
+        FullSampling,
+        Sublinear,
+        PrimalDual,
+        Subgradient,
+    )
 }
 
 #: What "auto" stands for.

@@ -9,9 +9,10 @@ import numbers
 
 import numpy as np
 
+from fenchel.steps.online import OnlineStep
 from fenchel.steps.rules import Constant, InverseSqrt, StepRule
 
-__all__ = ["Constant", "InverseSqrt", "StepRule", "make_step"]
+__all__ = ["Constant", "InverseSqrt", "OnlineStep", "StepRule", "make_step"]
 
 
 def make_step(step: str | float | None, theory: float, first: float, default: str) -> StepRule:
