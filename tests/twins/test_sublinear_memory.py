@@ -19,7 +19,7 @@ from fenchel.solvers.sublinear import Sublinear
 
 n, d, k = 500, 50_000, 100_000
 rng = np.random.default_rng(0)
-X = rng.standard_normal((n, d), dtype=np.float32)
+X = rng.standard_normal((n, d))
 y = rng.integers(0, k, n)
 problem = Problem.from_data(X, y, lam=1e-3, radius=100.0, classes=np.arange(k))
 solver = Sublinear(step=1e-4)
