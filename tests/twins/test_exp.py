@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fenchel.kernels.exp import exp, exp_bounded
+from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_small
 
 
 @njit
@@ -19,13 +19,24 @@ def each_bounded(x, out):
         out[i] = exp_bounded(x[i])
 
 
+@njit
+def each_small(x, out):
+    for i in range(x.size):
+        out[i] = exp_small(x[i])
+
+
 def ulps(found, expected):
     return np.abs(found - expected) / np.spacing(expected)
 
 
 @pytest.mark.parametrize(
     ("function", "low", "high"),
-    [(each, -745.0, 709.7), (each, -1.0, 1.0), (each_bounded, -700.0, 700.0)],
+    [
+        (each, -745.0, 709.7),
+        (each, -1.0, 1.0),
+        (each_bounded, -700.0, 700.0),
+        (each_small, -SMALL, SMALL),
+    ],
 )
 def test_within_two_ulps(function, low, high):
     x = np.random.default_rng(0).uniform(low, high, 1_000_000)

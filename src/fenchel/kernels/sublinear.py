@@ -71,6 +71,9 @@ JUMP = 7.0
 # a compiled function without flags of its own takes over those of its first caller.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 options = {"cache": True, "nogil": True, "fastmath": FAST, "error_model": "numpy"}
+# For what the loop calls at one place only: handing over a state of 26 arrays costs more than most
+# of these functions do.
+inlined = options | {"forceinline": True}
 
 
 class State(NamedTuple):
@@ -104,7 +107,7 @@ class State(NamedTuple):
     y: np.ndarray  # (n,) class codes
 
 
-@njit(**options)
+@njit(**inlined)
 def total(weights):
     s = 0.0
     for i in range(weights.size):
@@ -112,19 +115,19 @@ def total(weights):
     return s
 
 
-@njit(**options)
+@njit(**inlined)
 def at(field, j):
     """Where element j of a field of ``rows`` lies."""
     return (j // TILE) * (FIELDS * TILE) + field + j % TILE
 
 
-@njit(**options)
+@njit(**inlined)
 def in_class(i):
     """Where element i of E or W lies in the row of its class; S is TILE further."""
     return (i // TILE) * (2 * TILE) + i % TILE
 
 
-@njit(**options)
+@njit(**inlined)
 def block_size(k):
     return int(np.ceil(np.sqrt(k)))
 
@@ -132,7 +135,7 @@ def block_size(k):
 # -- the primal side -----------------------------------------------------------------------------
 
 
-@njit(**options)
+@njit(**inlined)
 def primal_slot(s, l):
     """The slot of class l, made on its first touch."""
     slot = s.slot[l]
@@ -151,7 +154,7 @@ def primal_slot(s, l):
     return slot
 
 
-@njit(**options)
+@njit(**inlined)
 def scale_primal(s, l, slot, shrink, radius):
     """The rest of UpdatePrimal once E(:,l) has changed: nu scales alpha, and with it all of U."""
     s.class_sigma[l] = total(s.tile_sigma[slot])
@@ -231,7 +234,7 @@ def flush_primal(s):
 # -- the dual side -------------------------------------------------------------------------------
 
 
-@njit(**options)
+@njit(**inlined)
 def dual_slot(s, l):
     """The slot of class l, made on its first touch."""
     if s.place[l] >= s.count[DUAL_USED]:
@@ -253,7 +256,7 @@ def dual_slot(s, l):
     return s.place[l]
 
 
-@njit(forceinline=True, **options)
+@njit(**inlined)
 def row_step(beta, true, b, error, gain, factor):
     """UpdateDual for one row: ``gain`` is the mass that the drawn class gains before the rows are
     divided by chi (line alg:line-chi), ``factor`` what the true class is multiplied by.
@@ -270,7 +273,7 @@ def row_step(beta, true, b, error, gain, factor):
     return beta, true, b, error, (error > WORN) | (b < 0.0) | (beta < FALLEN)
 
 
-@njit(**options)
+@njit(**inlined)
 def mend_rows(s, worn):
     """Renormalise the rows that row_step found worn."""
     n = s.y.size
@@ -368,7 +371,7 @@ def sum_tile_rho(s, b):
     s.tile_rho[b] = weight
 
 
-@njit(**options)
+@njit(**inlined)
 def upkeep(s):
     """Recompute and flush everything once in a while, at a small share of the cost of all."""
     t = s.count[T]
@@ -380,19 +383,19 @@ def upkeep(s):
         renormalise(s)
 
 
-@njit(**options)
+@njit(**inlined)
 def period(used):
     return min(max(1000, 8 * used), 200_000)
 
 
-@njit(**options)
+@njit(**inlined)
 def cut(c, largest):
     """c, limited so that |c x| <= MAX_EXPONENT for |x| <= largest."""
     limit = MAX_EXPONENT / largest
     return min(max(c, -limit), limit)
 
 
-@njit(**options)
+@njit(**inlined)
 def decay(exponent):
     """e^-exponent, cut as all exponents are."""
     return exp(-min(exponent, MAX_EXPONENT))

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from fenchel.kernels.exp import exp_bounded
+from fenchel.kernels.exp import exp_bounded, exp_multiples
 from fenchel.kernels.sublinear import (
     BETA,
     ERROR,
@@ -31,8 +31,8 @@ from fenchel.kernels.sublinear import (
     block_size,
     book_class,
     in_class,
+    inlined,
     mend_rows,
-    options,
     row_step,
     sum_tile,
 )
@@ -41,6 +41,9 @@ from fenchel.kernels.sublinear import (
 class DenseData(NamedTuple):
     X: np.ndarray  # (n, d)
     Xt: np.ndarray  # (d, n)
+    ratio: (
+        np.ndarray
+    )  # (TILE,) work space; with exp in a loop of its own, both loops fit the registers
 
 
 class SparseData(NamedTuple):
@@ -69,7 +72,7 @@ def _is(data, kind):
     return isinstance(data, types.BaseNamedTuple) and data.instance_class is kind
 
 
-@njit(forceinline=True, **options)
+@njit(**inlined)
 def _primal_step(e, ratio):
     """The new E, the old and the new 1/E, at the price of one division."""
     new = min(max(e * ratio, LOW), HIGH)
@@ -77,7 +80,7 @@ def _primal_step(e, ratio):
     return new, both * new, both * e
 
 
-@njit(**options)
+@njit(**inlined)
 def _primal_dense(data, s, slot, j, c):
     d, since = s.sigma.size, s.scalar[A] - s.base[slot]
     x, row = data.X[j], s.primal[slot]
@@ -85,10 +88,11 @@ def _primal_dense(data, s, slot, j, c):
         width = min(TILE, d - b * TILE)
         p = row[2 * b * TILE : 2 * (b + 1) * TILE]
         x_b, sigma_b = x[b * TILE : b * TILE + width], s.sigma[b * TILE : b * TILE + width]
+        exp_multiples(-c, x_b, s.tau[j], data.ratio)
         sigma_sum, mass = 0.0, 0.0
         for i in range(width):
             e = p[i]
-            new, inverse, new_inverse = _primal_step(e, exp_bounded(-c * x_b[i]))
+            new, inverse, new_inverse = _primal_step(e, data.ratio[i])
             p[TILE + i] += (e - inverse) * since
             p[i] = new
             both = new + new_inverse
@@ -99,7 +103,7 @@ def _primal_dense(data, s, slot, j, c):
     s.base[slot] = s.scalar[A]  # all of the class is booked on the way
 
 
-@njit(**options)
+@njit(**inlined)
 def _primal_sparse(data, s, slot, j, c):
     if abs(c) * s.tau[j] > JUMP:
         book_class(s, slot)
@@ -118,7 +122,7 @@ def _primal_sparse(data, s, slot, j, c):
             sum_tile(s, slot, b)
 
 
-@njit(**options)
+@njit(**inlined)
 def _dual_dense(data, s, slot, l, i, c, theta):
     n, label, worn = s.y.size, float(l), 0
     x, row = data.Xt[i], s.dual[slot]
@@ -136,9 +140,10 @@ def _dual_dense(data, s, slot, l, i, c, theta):
         p = row[2 * t * TILE : 2 * (t + 1) * TILE]
         q = block[t * TILE : t * TILE + width]
         x_t = x[t * TILE : t * TILE + width]
+        exp_multiples(c, x_t, s.column_max[i], data.ratio)
         rho = 0.0
         for j in range(width):
-            omega = exp_bounded(c * x_t[j])
+            omega = data.ratio[j]
             mine = r[LABEL + j] == label
             w, beta, true = p[j], r[BETA + j], r[TRUE + j]
             new = min(max(w * omega, LOW), HIGH)
@@ -161,7 +166,7 @@ def _dual_dense(data, s, slot, l, i, c, theta):
     return worn
 
 
-@njit(**options)
+@njit(**inlined)
 def _dual_sparse(data, s, slot, l, i, c, theta):
     n, worn = s.y.size, 0
     row = s.dual[slot]

@@ -14,12 +14,12 @@ from fenchel.kernels.sublinear import (
     at,
     block_size,
     in_class,
-    options,
+    inlined,
     total,
 )
 
 
-@njit(**options)
+@njit(**inlined)
 def uniform(rng):
     """The next number in [0, 1): a counter, mixed (splitmix64)."""
     rng[1] += np.uint64(1)
@@ -30,7 +30,7 @@ def uniform(rng):
     return float(z >> np.uint64(11)) * 2.0**-53
 
 
-@njit(**options)
+@njit(**inlined)
 def pick(weights, target):
     """The entry in which the running sum passes ``target``, and what of target is left there."""
     last = 0
@@ -43,7 +43,7 @@ def pick(weights, target):
     return last, weights[last]  # target was the whole sum, up to rounding
 
 
-@njit(**options)
+@njit(**inlined)
 def draw_row(s):
     """j ~ weight tau rho, and the total of weight tau rho; rho_j = 2 - 2 V(j, y_j)."""
     half = total(s.tile_rho)
@@ -60,7 +60,7 @@ def draw_row(s):
     return j, 2.0 * half
 
 
-@njit(**options)
+@njit(**inlined)
 def draw_class_of_row(s, j):
     """l ~ |V(j,:) - Y(j,:)| and the sign of that entry."""
     u = uniform(s.rng)
@@ -98,7 +98,7 @@ def draw_class_of_row(s, j):
     return s.order[p], 1.0
 
 
-@njit(**options)
+@njit(**inlined)
 def draw_entry(s):
     """(i, l) ~ sigma_i U(i,l) over both halves, the sign of the half, and the total."""
     whole = total(s.group_sigma)

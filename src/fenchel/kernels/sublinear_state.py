@@ -19,7 +19,7 @@ def make_data(X: np.ndarray | sp.sparray) -> DenseData | SparseData:
     """X by rows and by columns, as the compiled loop reads it."""
     if not sp.issparse(X):
         X = np.ascontiguousarray(X)
-        return DenseData(X, np.ascontiguousarray(X.T))
+        return DenseData(X, np.ascontiguousarray(X.T), np.empty(lazy.TILE))
     X, n = sp.csr_array(X), X.shape[0]
     columns = X.tocsc()
     return SparseData(
@@ -106,12 +106,14 @@ def _with_dual_slots(s: State, slots: int) -> State:
 
 
 def _more(array: np.ndarray, k: int) -> int:
-    """The next number of slots: half as many again, and 64 MiB at the least.
+    """The next number of slots: half as many again, and 512 MiB at the least.
 
-    One slot more than there are classes, so that the loop never waits for a slot it cannot get.
+    Slots are filled in order, and the system grants a page when it is first written: what is asked
+    for here is address space, not memory. One slot more than there are classes, so that the loop
+    never waits for a slot it cannot get.
     """
     slots, row = array.shape
-    return min(k + 1, max(slots + slots // 2, (64 << 20) // (8 * row), 16))
+    return min(k + 1, max(slots + slots // 2, (512 << 20) // (8 * row), 16))
 
 
 def _resized(array: np.ndarray, length: int) -> np.ndarray:

@@ -1,0 +1,115 @@
+"""Table 1 of the paper: seconds for T iterations of the sublinear solver at n = d = k.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/table1.py [--sizes 400 800 ...] [--T 10000]
+
+``loop`` is the time of the iterations (best of the repeats), ``setup`` that of the norms of X and
+its transposed copy, ``stream`` that of a plain compiled loop that reads and writes the same arrays
+once an iteration, at random places too: a row of X, E and S of a class of U; a column of X, W and S
+of a class of V, a block of sums, and the seven vectors over rows. The last columns are what counts
+on a machine that is shared with others. ``cpu`` is the thread's own time for ``loop``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from numba import njit
+
+from fenchel.datasets import make_paper
+from fenchel.kernels.sublinear import DUAL_USED, PRIMAL_USED, TILE, block_size
+from fenchel.problem import Problem
+from fenchel.solvers.sublinear import Sublinear
+
+PAPER = {400: 1.17, 800: 2.07, 1600: 4.27, 3200: 7.55, 6400: 15.56}
+TARGET = {400: 0.03, 800: 0.06, 1600: 0.12, 3200: 0.35, 6400: 0.9}
+
+
+@njit(nogil=True, fastmath=True)
+def stream(X, Xt, sigma, primal, dual, block, rows, at, classes, other_classes):
+    """Read what an iteration reads, and write what it writes, with one addition an element."""
+    n, d = X.shape
+    total = 0.0
+    for t in range(classes.size):
+        x, row = X[at[t] % n], primal[classes[t]]
+        for i in range(d):
+            total += x[i] * sigma[i]
+        for i in range(row.size):
+            row[i] += 1.0
+        x, row, q = Xt[at[t] % d], dual[other_classes[t]], block[at[t] % block.shape[0]]
+        for j in range(n):
+            total += x[j]
+            q[j] += 1.0
+        for j in range(row.size):
+            row[j] += 1.0
+        for b in range(rows.shape[0]):
+            for j in range(5 * TILE):  # beta, V(j, y), its sum, B, error
+                rows[b, j] += 1.0
+            for j in range(5 * TILE, 7 * TILE):  # the constants
+                total += rows[b, j]
+    return total
+
+
+def timed(function, repeats):
+    """The least (wall, cpu) seconds of some calls."""
+    best = [np.inf, np.inf]
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.thread_time()
+        function()
+        best[0] = min(best[0], time.perf_counter() - wall)
+        best[1] = min(best[1], time.thread_time() - cpu)
+    return best
+
+
+def measure(n: int, T: int, repeats: int) -> tuple[float, ...]:
+    data = make_paper(n, variant="paper", rng=0)
+    problem = Problem.from_data(
+        data.X, data.y, lam=data.lam, radius=data.radius, classes=data.classes
+    )
+    solver = Sublinear()
+    loop, cpu, setup = np.inf, np.inf, np.inf
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        run = solver.init(problem, None, np.random.default_rng(0), T)
+        setup = min(setup, time.perf_counter() - clock)
+        wall, own = timed(lambda run=run: solver.advance(run, T), 1)
+        loop, cpu = min(loop, wall), min(cpu, own)
+    s = run.lazy
+    rng = np.random.default_rng(1)
+    # the classes that an iteration meets, as far as they are stored
+    places = [rng.integers(0, m, T) for m in (n, s.count[PRIMAL_USED], s.count[DUAL_USED])]
+    rows = s.rows.reshape(-1, 7 * TILE)
+    blocks = -(-s.count[DUAL_USED] // block_size(s.slot.size))
+    arguments = (*run.data[:2], s.sigma, s.primal, s.dual, s.block[:blocks], rows)
+    stream(*arguments, *(p[:10] for p in places))
+    plain, plain_cpu = timed(lambda: stream(*arguments, *places), max(3, repeats))
+    return loop, cpu, setup, plain, plain_cpu
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(PAPER))
+    parser.add_argument("--T", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    measure(64, 100, 1)  # compile
+    print(f"{'n=d=k':>6} {'loop s':>8} {'cpu s':>8} {'target':>7} {'paper':>7} {'setup s':>8} "
+          f"{'us/iter':>8} {'stream s':>9} {'loop/stream':>11} {'cpu/cpu':>8}")  # fmt: skip
+    seconds = {}
+    for n in options.sizes:
+        repeats = options.repeats if n <= 1600 else max(2, options.repeats // 2)
+        loop, cpu, setup, plain, plain_cpu = measure(n, options.T, repeats)
+        seconds[n] = cpu
+        print(f"{n:6d} {loop:8.4f} {cpu:8.4f} {TARGET.get(n, np.nan):7.2f} "
+              f"{PAPER.get(n, np.nan):7.2f} {setup:8.3f} {1e6 * loop / options.T:8.2f} "
+              f"{plain:9.4f} {loop / plain:11.2f} {cpu / plain_cpu:8.2f}", flush=True)  # fmt: skip
+    sizes = [n for n in seconds if n >= 800]
+    if len(sizes) > 1:
+        low, high = sizes[0], sizes[-1]
+        growth = np.log(seconds[high] / seconds[low]) / np.log(high / low)
+        print(f"growth exponent {low} -> {high}: {growth:.2f} (target at most 1.2)")
+
+
+if __name__ == "__main__":
+    main()
