@@ -71,10 +71,21 @@ class PrimalDual(Solver):
         if step is not None:
             raise ValueError("solver='primal-dual' finds its own steps: leave step out.")
 
+    @staticmethod
+    def refuses(problem: Problem) -> str:
+        """Why the problem cannot be solved by this solver; empty where it can."""
+        if problem.radius is not None:
+            return "it solves the penalised problem, and a radius was given"
+        if problem.norm.q != 1:
+            return "it needs penalty='l1'"
+        return ""
+
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
-        _check(problem)
+        refused = self.refuses(problem)
+        if refused:
+            raise ValueError(f"solver='primal-dual' cannot be used here: {refused}.")
         entries = Entries.empty() if start is None else Entries.of(start.U)
         Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
         centre = None
@@ -214,15 +225,3 @@ class PrimalDual(Solver):
                 losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
             state.V[rows] = V
             state.value += float(problem.weights[rows] @ losses)
-
-
-def _check(problem: Problem) -> None:
-    if problem.radius is not None:
-        raise ValueError(
-            "solver='primal-dual' solves the penalised problem: leave radius out, or use "
-            "solver='mirror-prox'."
-        )
-    if (problem.norm.p, problem.norm.q) != (1, 1):
-        raise ValueError(
-            "solver='primal-dual' needs penalty='l1': use solver='mirror-prox' for other norms."
-        )
