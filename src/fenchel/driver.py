@@ -217,9 +217,7 @@ def _horizon(problem: Problem, solver: Solver, budget: Budget) -> int:
     return max(1, min(limits))
 
 
-def _next_check(
-    iteration: int, spacing: int, growth: float, pace: float, budget: Budget
-) -> int:
+def _next_check(iteration: int, spacing: int, growth: float, pace: float, budget: Budget) -> int:
     """Geometrically spaced, never closer than ``spacing``, and at the limits exactly.
 
     The spacing follows from costs in passes, not from the clock: the same seed gives the same run.
