@@ -148,7 +148,7 @@ def _class_bounds(klass, longest):
 @njit(cache=True, nogil=True)
 def _class_blocks(face, klass, packed, positions, damping):
     """Inverses of the blocks of H that belong to one class, one after the other."""
-    row, weight, share = positions
+    _, weight, share = positions
     bounds = _class_bounds(klass[face], BLOCK)
     inverse = np.empty(np.sum(np.diff(bounds) ** 2))
     offset = 0
@@ -178,7 +178,7 @@ def _precondition(bounds, inverse, residual, out):
 
 @njit(cache=True, nogil=True)
 def _conjugate_gradients(face, klass, packed, positions, damping, residual, D, mean, tol, max_iter):
-    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; the residual is used up."""
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; uses up the residual."""
     m = face.size
     solution = np.zeros(m)
     z = np.empty(m)
