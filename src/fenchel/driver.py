@@ -81,7 +81,7 @@ def run(
         budget = Budget(tol=budget.tol, gap=budget.gap, max_iter=solver.default_max_iter)
     began = time.perf_counter()
     best = _Best(_certify_start(problem, start))
-    history = [_record(0, 0.0, 0.0, best.upper, best, began)]
+    history = [_record(0, 0.0, 0.0, best.upper, best, began, solver.reason)]
     try:
         status = _verdict(history[-1], budget, problem, callback)
         if status is None:

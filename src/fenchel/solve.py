@@ -143,7 +143,7 @@ def solve(
         fit_intercept=fit_intercept,
     )
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
-    method = get_solver(solver, step)
+    method = get_solver(solver, step, problem)
     outcome = run(
         problem,
         method,

@@ -14,13 +14,13 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def residual_columns(
-    V: np.ndarray, y: np.ndarray, weights: np.ndarray
+    V: np.ndarray, y: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``diag(weights) (V - Y)`` by classes: pointers, rows, values of its non-zeros."""
+    """``diag(weights) (V - Y)`` in the given classes: pointers, rows, values of its non-zeros."""
     n, k = V.shape
     pointer = np.zeros(k + 1, np.int64)
     for i in range(n):
-        for l in range(k):
+        for l in classes:
             if V[i, l] != (1.0 if l == y[i] else 0.0):
                 pointer[l + 1] += 1
     for l in range(k):
@@ -29,7 +29,7 @@ def residual_columns(
     value = np.empty(pointer[k])
     fill = pointer[:-1].copy()
     for i in range(n):
-        for l in range(k):
+        for l in classes:
             r = V[i, l] - (1.0 if l == y[i] else 0.0)
             if r != 0.0:
                 row[fill[l]] = i
@@ -40,9 +40,12 @@ def residual_columns(
 
 @njit(cache=True, nogil=True)
 def curvature_columns(
-    H: np.ndarray, weights: np.ndarray
+    H: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The positions of H: class pointers, rows, ``weights_i h_il`` and ``h_il / sum_m h_im``."""
+    """The positions of H: class pointers, rows, ``weights_i h_il`` and ``h_il / sum_m h_im``.
+
+    Only the given classes get positions: the scores of the others do not move.
+    """
     n, k = H.shape
     pointer = np.zeros(k + 1, np.int64)
     total = np.zeros(n)
@@ -52,12 +55,12 @@ def curvature_columns(
             if H[i, l] > 0.0:
                 total[i] += H[i, l]
                 count += 1
-        if count > 1 and weights[i] > 0.0:
-            for l in range(k):
-                if H[i, l] > 0.0:
-                    pointer[l + 1] += 1
-        else:
+        if count <= 1 or weights[i] == 0.0:
             total[i] = 0.0
+            continue
+        for l in classes:
+            if H[i, l] > 0.0:
+                pointer[l + 1] += 1
     for l in range(k):
         pointer[l + 1] += pointer[l]
     row = np.empty(pointer[k], np.int32)
@@ -65,14 +68,15 @@ def curvature_columns(
     share = np.empty(pointer[k])
     fill = pointer[:-1].copy()
     for i in range(n):
-        if total[i] > 0.0:
-            for l in range(k):
-                if H[i, l] > 0.0:
-                    p = fill[l]
-                    fill[l] += 1
-                    row[p] = i
-                    weight[p] = weights[i] * H[i, l]
-                    share[p] = H[i, l] / total[i]
+        if total[i] == 0.0:
+            continue
+        for l in classes:
+            if H[i, l] > 0.0:
+                p = fill[l]
+                fill[l] += 1
+                row[p] = i
+                weight[p] = weights[i] * H[i, l]
+                share[p] = H[i, l] / total[i]
     return pointer, row, weight, share
 
 

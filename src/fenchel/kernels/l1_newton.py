@@ -148,7 +148,7 @@ def _class_bounds(klass, longest):
 @njit(cache=True, nogil=True)
 def _class_blocks(face, klass, packed, positions, damping):
     """Inverses of the blocks of H that belong to one class, one after the other."""
-    row, weight, share = positions
+    _, weight, share = positions
     bounds = _class_bounds(klass[face], BLOCK)
     inverse = np.empty(np.sum(np.diff(bounds) ** 2))
     offset = 0
@@ -178,7 +178,7 @@ def _precondition(bounds, inverse, residual, out):
 
 @njit(cache=True, nogil=True)
 def _conjugate_gradients(face, klass, packed, positions, damping, residual, D, mean, tol, max_iter):
-    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; the residual is used up."""
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; uses up the residual."""
     m = face.size
     solution = np.zeros(m)
     z = np.empty(m)
@@ -232,7 +232,7 @@ def _hessian(klass, packed, positions, damping):
 
 @njit(cache=True, nogil=True)
 def _minimise_dense(H, g, u, penalty, tol):
-    """The same minimisation with H at hand, where it can be done (nearly) exactly."""
+    """Minimise the model with H at hand, where it can be done (nearly) exactly."""
     E = u.size
     s = np.zeros(E)
     slope = g.copy()  # g + H s
@@ -284,21 +284,12 @@ def _first_sign_change(old, d):
 
 
 @njit(cache=True, nogil=True)
-def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg):
-    """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
-
-    Returns
-    -------
-    s : the steps.
-    n_iter : conjugate gradient iterations made.
-    """
+def _minimise_packed(klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg):
+    """The same minimisation without forming H."""
     start, position, x = packed
     row, weight, share = positions
     E = u.size
     n = row.max() + 1 if row.size else 1
-    if E <= DENSE_SIZE and E * E * min(n, row.size // 2) <= DENSE_WORK:
-        H = _hessian(klass, packed, positions, damping)
-        return _minimise_dense(H, g, u, penalty, tol), 0
     s = np.zeros(E)
     D, mean = np.zeros(row.size), np.zeros(n)
     D_new, mean_new = np.empty(row.size), np.empty(n)
@@ -346,3 +337,22 @@ def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds
                 mean[:] = mean_new
                 break
     return s, n_iter
+
+
+@njit(cache=True, nogil=True)
+def minimise_model(klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg):
+    """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
+
+    Returns
+    -------
+    s : the steps.
+    n_iter : conjugate gradient iterations made.
+    """
+    E, row = u.size, positions[0]
+    n = row.max() + 1 if row.size else 1
+    if E <= DENSE_SIZE and E * E * min(n, row.size // 2) <= DENSE_WORK:
+        H = _hessian(klass, packed, positions, damping)
+        return _minimise_dense(H, g, u, penalty, tol), 0
+    return _minimise_packed(
+        klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
+    )

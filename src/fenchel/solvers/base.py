@@ -43,6 +43,9 @@ class Solver(ABC):
     #: Checks follow each other at iterations growing by this factor.
     check_growth: ClassVar[float] = 1.3
 
+    #: Why this solver was chosen, where "auto" chose it; the history begins with it.
+    reason: str = ""
+
     @abstractmethod
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int

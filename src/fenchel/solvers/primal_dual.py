@@ -71,10 +71,21 @@ class PrimalDual(Solver):
         if step is not None:
             raise ValueError("solver='primal-dual' finds its own steps: leave step out.")
 
+    @staticmethod
+    def refuses(problem: Problem) -> str:
+        """Why the problem cannot be solved by this solver; empty where it can."""
+        if problem.radius is not None:
+            return "it solves the penalised problem, and a radius was given"
+        if problem.norm.q != 1:
+            return "it needs penalty='l1'"
+        return ""
+
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
-        _check(problem)
+        refused = self.refuses(problem)
+        if refused:
+            raise ValueError(f"solver='primal-dual' cannot be used here: {refused}.")
         entries = Entries.empty() if start is None else Entries.of(start.U)
         Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
         centre = None
@@ -109,26 +120,23 @@ class PrimalDual(Solver):
 
     def _iterate(self, state: State) -> None:
         problem = state.problem
-        residual = residual_columns(state.V, problem.y, problem.weights)
         limit = max(MIN_NEW, GROWTH * int(np.count_nonzero(state.entries.u)))
-        feature, klass, excess, scale = violators(problem, residual, limit)
-        if state.centre is not None and self._solved(state, residual, scale):
+        feature, klass, _, scale = violators(problem, state.V, limit)
+        if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
             self._evaluate(state)
-            residual = residual_columns(state.V, problem.y, problem.weights)
-            feature, klass, excess, scale = violators(problem, residual, limit)
+            feature, klass, _, scale = violators(problem, state.V, limit)
         state.entries = state.entries.with_new(feature, klass)
         goal = None
         for _ in range(NEWTON_STEPS):
-            error, gradient, penalty = self._subgradient(state, residual)
+            error, gradient, penalty = self._subgradient(state)
             if goal is None:  # a tenth of the first error, or less where that is good enough
                 goal = max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
-            residual = residual_columns(state.V, problem.y, problem.weights)
 
-    def _solved(self, state: State, residual: tuple, scale: float) -> bool:
+    def _solved(self, state: State, scale: float) -> bool:
         """Whether the smoothed problem is solved well enough for the centre to move.
 
         The gap of (U, V) is what smoothing costs, ``loss(z) - (<v - y, z> - f(v))``, plus the inner
@@ -148,9 +156,10 @@ class PrimalDual(Solver):
         state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return inner <= INNER * smoothing
 
-    def _subgradient(self, state: State, residual: tuple) -> tuple[float, np.ndarray, np.ndarray]:
+    def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
+        residual = residual_columns(state.V, problem.y, problem.weights, entries.classes)
         g = state.columns.gradient(entries, residual)
         penalty = problem.lam * problem.penalty_factor[entries.feature]
         smallest = np.where(
@@ -164,7 +173,7 @@ class PrimalDual(Solver):
         """One damped Newton step with line search; False where no decrease is left."""
         problem, entries = state.problem, state.entries
         pointer, row, weight, share = curvature_columns(
-            problem.loss.curvature(state.V, state.eta), problem.weights
+            problem.loss.curvature(state.V, state.eta), problem.weights, entries.classes
         )
         packed = state.columns.pack(entries, pointer, row)
         largest = state.eta if state.centre is not None else 1.0
@@ -214,15 +223,3 @@ class PrimalDual(Solver):
                 losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
             state.V[rows] = V
             state.value += float(problem.weights[rows] @ losses)
-
-
-def _check(problem: Problem) -> None:
-    if problem.radius is not None:
-        raise ValueError(
-            "solver='primal-dual' solves the penalised problem: leave radius out, or use "
-            "solver='mirror-prox'."
-        )
-    if (problem.norm.p, problem.norm.q) != (1, 1):
-        raise ValueError(
-            "solver='primal-dual' needs penalty='l1': use solver='mirror-prox' for other norms."
-        )

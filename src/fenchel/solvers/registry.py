@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+
+from fenchel.problem import Problem
 from fenchel.solvers.base import Solver
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
@@ -9,6 +12,8 @@ from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solvers.stochastic import FullSampling, PartialSampling
 from fenchel.solvers.subgradient import Subgradient
 from fenchel.solvers.sublinear import Sublinear
+
+logger = logging.getLogger("fenchel")
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
@@ -23,11 +28,8 @@ SOLVERS: dict[str, type[Solver]] = {
     )
 }
 
-#: What "auto" stands for.
-DEFAULT = MirrorProx
 
-
-def get_solver(solver: str | Solver, step: str | float | None) -> Solver:
+def get_solver(solver: str | Solver, step: str | float | None, problem: Problem) -> Solver:
     """Turn a name into a solver; a solver object is returned as it is."""
     if isinstance(solver, Solver):
         if step is not None:
@@ -36,8 +38,24 @@ def get_solver(solver: str | Solver, step: str | float | None) -> Solver:
             )
         return solver
     if solver == "auto":
-        return DEFAULT(step=step)
+        return choose(problem, step)
     if solver not in SOLVERS:
         names = ["auto", *sorted(SOLVERS)]
         raise ValueError(f"solver must be one of {names} or a Solver object, found {solver!r}.")
     return SOLVERS[solver](step=step)  # type: ignore[call-arg]
+
+
+def choose(problem: Problem, step: str | float | None = None) -> Solver:
+    """The solver that "auto" stands for on this problem; the reason is logged and recorded."""
+    refused = PrimalDual.refuses(problem)
+    if step is not None:
+        method: Solver = MirrorProx(step=step)
+        method.reason = f"auto: {method.name}, because a step was given"
+    elif refused:
+        method = MirrorProx()
+        method.reason = f"auto: {method.name}, because {refused}"
+    else:
+        method = PrimalDual()
+        method.reason = f"auto: {method.name}, the fastest to a certified point of this problem"
+    logger.info(method.reason)
+    return method

@@ -36,6 +36,11 @@ class Entries:
         keep = U.data != 0
         return cls(U.indices[keep].astype(np.int64), klass[keep], U.data[keep].astype(np.float64))
 
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes that occur."""
+        return np.unique(self.klass)
+
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
@@ -78,7 +83,7 @@ class Columns:
         return self._product(*self._data, entries.feature, entries.klass, values, k)
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
-        """G_U at the entries, for ``residual = residual_columns(V, y, weights)``."""
+        """G_U at the entries, for ``residual`` as from ``residual_columns``."""
         out = np.empty(entries.u.size)
         self._gradient(*self._data, entries.feature, entries.klass, *residual, out)
         return out
@@ -89,7 +94,7 @@ class Columns:
 
 
 def violators(
-    problem: Problem, residual: tuple, limit: int
+    problem: Problem, V: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The entries with ``|G_U(j,l)| > lam c_j``: the ``limit`` worst of them, and the scale s.
 
@@ -100,18 +105,15 @@ def violators(
     feature, klass, excess : the entries and ``|G_U| - lam c_j`` there.
     s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` wherever c_j > 0.
     """
-    pointer, row, value = residual
     bound = problem.lam * problem.penalty_factor[:, None]
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
-        part = slice(pointer[start], pointer[stop])
-        R = sp.csc_array(
-            (value[part], row[part], pointer[start : stop + 1] - pointer[start]),
-            shape=(problem.n, stop - start),
-        )
+        classes = np.arange(start, stop)
+        pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
+        R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=(problem.n, stop - start))
         sparse = R.nnz < 0.3 * problem.n * (stop - start)
         G = np.abs(problem.design.rmatmul(R if sparse else R.toarray()))
         excess = G - bound

@@ -1,0 +1,110 @@
+"""The certified solver reaches what the others only approach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fenchel
+import reference
+from fenchel.kernels.simplex import project_rows
+from fenchel.losses import Hinge
+from fenchel.solvers.primal_dual import PrimalDual
+from instances import INSTANCES, LOSS_NAMES, Instance
+from support import make_problem, refusal, same_bits, solve
+
+TAKEN = [i for i in INSTANCES if refusal("primal-dual", "hinge", i) is None]
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize("instance", TAKEN, ids=lambda instance: instance.name)
+def test_certified_to_high_accuracy(instance: Instance, loss: str) -> None:
+    result = solve(instance, loss, "primal-dual", tol=1e-8)
+    if instance.penalty_factor is not None and (instance.penalty_factor == 0).any():
+        # without a penalty the dual constraint is an equality, which rounding alone breaks
+        assert result.dual >= 0.0
+    else:
+        assert result.status == "converged"
+    optimum = reference.optimum(instance, loss)
+    assert result.primal <= optimum + 2 * reference.TOLERANCE * max(1.0, optimum)
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+def test_an_intercept_is_certified_too(loss: str) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 5))
+    y = (X @ rng.standard_normal((5, 3)) + [1.0, 0.0, -1.0]).argmax(axis=1)
+    result = fenchel.solve(X, y, loss=loss, lam=0.02, fit_intercept=True, tol=1e-6)
+    assert result.solver == "primal-dual"
+    assert result.status == "converged"
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+def test_dense_and_sparse_agree(loss: str) -> None:
+    instance = TAKEN[0]
+    dense = solve(instance, loss, "primal-dual", tol=1e-9)
+    X = sp.csr_array(instance.X)
+    sparse = fenchel.solve(
+        X, instance.y, loss=loss, solver="primal-dual", tol=1e-9, **instance.arguments()
+    )
+    assert sparse.primal == pytest.approx(dense.primal, abs=2e-9)
+
+
+def test_slices_are_the_same_run() -> None:
+    problem = make_problem(TAKEN[0])
+    solver = PrimalDual()
+    whole, cut = (solver.init(problem, None, np.random.default_rng(0), 9) for _ in range(2))
+    solver.advance(whole, 5)
+    for steps in (1, 3, 1):
+        solver.advance(cut, steps)
+    for a, b in zip(solver.points(whole), solver.points(cut), strict=True):
+        assert same_bits(a.U, b.U)
+        assert same_bits(a.V, b.V)
+
+
+def test_points_do_not_change_when_the_solver_goes_on() -> None:
+    """V is updated in place: what is handed out must be certified before, or be a copy."""
+    instance = TAKEN[0]
+    first = solve(instance, "hinge", "primal-dual", tol=0.0, max_iter=1)
+    later = solve(instance, "hinge", "primal-dual", tol=0.0, max_iter=8)
+    assert later.gap < first.gap
+    again = solve(instance, "hinge", "primal-dual", tol=0.0, max_iter=1)
+    assert same_bits(first.V, again.V)
+
+
+def test_starting_at_the_solution_takes_one_iteration() -> None:
+    instance = TAKEN[0]
+    result = solve(instance, "hinge", "primal-dual", tol=1e-6)
+    again = solve(instance, "hinge", "primal-dual", tol=1e-5, start=result)
+    assert again.n_iter <= 1
+
+
+def test_scaled_prices_scale_the_optimum() -> None:
+    """No constant of the solver is tied to mistakes that cost 1."""
+    instance = TAKEN[0]
+    cost = 1.0 - np.eye(instance.k)
+    small, large = (
+        fenchel.solve(instance.X, instance.y, loss=Hinge(c * cost), lam=instance.lam, tol=1e-7)
+        for c in (1e-3, 1e3)
+    )
+    assert small.status == large.status == "converged"
+    assert large.primal == pytest.approx(1e6 * small.primal, rel=1e-5)
+
+
+def test_auto_says_what_it_chose() -> None:
+    instance = TAKEN[0]
+    free = solve(instance, "hinge", "auto", max_iter=1)
+    ball = solve(instance, "hinge", "auto", max_iter=1, radius=1.0)
+    assert (free.solver, ball.solver) == ("primal-dual", "mirror-prox")
+    assert "primal-dual" in free.history[0].note
+    assert "radius" in ball.history[0].note
+
+
+def test_projection_ends_where_rounding_ties_entries() -> None:
+    """Large entries that differ by rounding only once made the active set grow and shrink."""
+    rng = np.random.default_rng(0)
+    A = 1e9 + np.cumsum(rng.integers(0, 2, (2000, 20)), axis=1) * np.spacing(1e9)
+    out = np.empty_like(A)
+    project_rows(A, out)
+    np.testing.assert_allclose(out.sum(axis=1), 1.0, atol=1e-6)

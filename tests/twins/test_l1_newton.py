@@ -1,0 +1,123 @@
+"""The compiled pieces of the primal-dual solver against plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fenchel.design import make_design
+from fenchel.kernels import l1_newton
+from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.solvers.working_set import Columns, Entries, violators
+from instances import BY_NAME
+from support import make_problem
+
+N, D, K = 17, 6, 4
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def setting(request):
+    """Random data, sparse dual rows, and a working set sorted by class."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((N, D)) * (rng.random((N, D)) < 0.6)
+    V = rng.random((N, K)) * (rng.random((N, K)) < 0.5) + 1e-3 * np.eye(K)[np.arange(N) % K]
+    V /= V.sum(axis=1, keepdims=True)
+    w = rng.random(N)
+    y = rng.integers(0, K, N)
+    chosen = np.flatnonzero(rng.random(D * K) < 0.7)
+    entries = Entries(chosen % D, chosen // D, rng.standard_normal(chosen.size))
+    design = make_design(sp.csr_array(X) if request.param == "sparse" else X)
+    return X, V, w / w.sum(), y, entries, Columns(design), rng
+
+
+def full_hessian(X, H, w):
+    """sum_i w_i (diag(h) - h h^T / sum h) (x) x x^T, features fastest."""
+    total = np.zeros((K * D, K * D))
+    for i in range(N):
+        h = H[i]
+        total += w[i] * np.kron(np.diag(h) - np.outer(h, h) / h.sum(), np.outer(X[i], X[i]))
+    return total
+
+
+def test_gradient_and_product(setting) -> None:
+    X, V, w, y, entries, columns, _ = setting
+    G = X.T @ (w[:, None] * (V - np.eye(K)[y]))
+    found = columns.gradient(entries, residual_columns(V, y, w, entries.classes))
+    np.testing.assert_allclose(found, G[entries.feature, entries.klass], atol=1e-14)
+    S = entries.matrix(entries.u, (D, K)).toarray()
+    np.testing.assert_allclose(columns.product(entries, entries.u, K), X @ S, atol=1e-13)
+
+
+def test_hessian_in_three_ways(setting) -> None:
+    X, V, w, _, entries, columns, rng = setting
+    pointer, *positions = curvature_columns(V, w, entries.classes)
+    packed = columns.pack(entries, pointer, positions[0])
+    damping = rng.random(entries.u.size)
+    index = entries.klass * D + entries.feature
+    H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
+    found = l1_newton._hessian(entries.klass, packed, tuple(positions), damping)
+    np.testing.assert_allclose(found, H, atol=1e-14)
+    d = rng.standard_normal(index.size)
+    out = np.empty_like(d)
+    space = np.empty(positions[0].size), np.empty(N)
+    everything = np.arange(index.size)
+    l1_newton._multiply(everything, packed, tuple(positions), damping, d, *space, out)
+    np.testing.assert_allclose(out, H @ d, atol=1e-13)
+    bounds, inverse = l1_newton._class_blocks(
+        everything, entries.klass, packed, tuple(positions), damping
+    )
+    l1_newton._precondition(bounds, inverse, d, out)
+    same = entries.klass[:, None] == entries.klass[None, :]
+    np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["conjugate gradients", "direct"])
+def test_model_is_minimised(setting, direct) -> None:
+    """The subgradient of the model at the answer is small, entry by entry."""
+    _, V, w, _, entries, columns, rng = setting
+    pointer, *positions = curvature_columns(V, w, entries.classes)
+    packed = columns.pack(entries, pointer, positions[0])
+    E = entries.u.size
+    g, damping = rng.standard_normal(E), np.full(E, 1e-3)
+    penalty = rng.random(E)
+    H = l1_newton._hessian(entries.klass, packed, tuple(positions), damping)
+    if direct:
+        s = l1_newton._minimise_dense(H, g, entries.u, penalty, 1e-10)
+    else:
+        s, _ = l1_newton._minimise_packed(
+            entries.klass, packed, tuple(positions), g, entries.u, penalty, damping, 1e-10,
+            50, 5, 200,
+        )  # fmt: skip
+    u, slope = entries.u + s, g + H @ s
+    assert (u == 0).any()
+    assert (u != 0).any()
+    smallest = np.where(
+        u != 0, np.abs(slope + penalty * np.sign(u)), np.maximum(np.abs(slope) - penalty, 0)
+    )
+    assert smallest.max() <= 1e-8
+
+
+@pytest.mark.parametrize("name", ["sparse", "penalty-factors"])
+def test_violators_are_the_violated_constraints(name: str, monkeypatch) -> None:
+    problem = make_problem(BY_NAME[name])
+    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    G = np.abs(problem.gradient(V))
+    bound = problem.lam * problem.penalty_factor[:, None]
+    # one class a block, so that the blocks are put together
+    monkeypatch.setattr("fenchel.solvers.working_set.BLOCK_ENTRIES", 1)
+    feature, klass, excess, scale = violators(problem, V, 10**6)
+    expected = set(zip(*np.nonzero(bound < G), strict=True))
+    assert set(zip(feature, klass, strict=True)) == expected
+    np.testing.assert_allclose(excess, (G - bound)[feature, klass])
+    assert scale == pytest.approx(min(1.0, (bound / G)[(G > 0) & (bound > 0)].min()))
+    _, _, worst, _ = violators(problem, V, 2)
+    np.testing.assert_allclose(np.sort(worst), np.sort(excess)[-2:])
+
+
+def test_new_entries_join_the_non_zeros() -> None:
+    entries = Entries(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([1.0, 0.0, 3.0]))
+    joined = entries.with_new(np.array([0, 1]), np.array([0, 0]))
+    assert joined.feature.tolist() == [0, 1, 1]
+    assert joined.klass.tolist() == [0, 0, 1]
+    assert joined.u.tolist() == [1.0, 0.0, 3.0]
