@@ -44,7 +44,7 @@ class SolidSimplexEntropy(PrimalGeometry):
 
     def local_square(self, x: np.ndarray, g: np.ndarray) -> float:
         d = self.shape[0]
-        return float(np.einsum("jl,jl,jl->", x[:d] + x[d:], g, g)) / self.radius
+        return float(np.vdot((x[:d] + x[d:]) * g, g)) / self.radius
 
     @property
     def omega(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.entropy import log_positive
-from fenchel.kernels.exp import exp, exp_bounded
+from fenchel.kernels.exp import exp_bounded
 from fenchel.kernels.simplex import SMALLEST
 
 #: E stays in this range: products of two of its entries neither overflow nor vanish.
@@ -20,11 +20,12 @@ LOW, HIGH = 1e-150, 1e150
 #: Exponents are cut here: e^680 leads from one bound of the range to the other.
 MAX_EXPONENT = 680.0
 
-# Sums and extrema may be reordered, or the loops would not vectorise; nothing here is ever nan.
+# Sums may be reordered, or the loops would not vectorise. For the same reason rows are taken as
+# slices, and sums and extrema have loops of their own.
 options = {
     "cache": True,
     "nogil": True,
-    "fastmath": {"contract", "reassoc", "nsz", "arcp", "nnan"},
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
     "error_model": "numpy",
 }
 
@@ -48,20 +49,22 @@ def multiply_primal(
     d, k = E.shape
     for i in range(d):
         ci, w = c * x[i], weights[i]
+        e_row, s_row = E[i], S[i]
         if ci == 0.0:
             for l in range(k):
-                S[i, l] += w * (E[i, l] - 1.0 / E[i, l])
+                s_row[l] += w * (e_row[l] - 1.0 / e_row[l])
             continue
         total, smallest, largest = 0.0, HIGH, LOW
         for l in range(k):
-            e = E[i, l]
+            e = e_row[l]
             new = min(max(e * exp_bounded(-ci * g[l]), LOW), HIGH)
             both = 1.0 / (e * new)  # one division for 1/e and 1/new
-            S[i, l] += w * (e - both * new)
-            E[i, l] = new
+            s_row[l] += w * (e - both * new)
+            e_row[l] = new
             total += new + both * e
-            smallest = min(smallest, new)
-            largest = max(largest, new)
+        for l in range(k):
+            smallest = min(smallest, e_row[l])
+            largest = max(largest, e_row[l])
         mass[i], low[i], high[i] = total, smallest, largest
 
 
@@ -86,24 +89,24 @@ def multiply_dual(
         ci = c * x[i]
         v, s = V[i], S[i]
         total = 0.0
+        # |c x h| <= MAX_EXPONENT and v <= 1: no exponent is out of range, so no maximum is needed
         if power == 1.0:
+            true = v[y[i]]
+            v[y[i]] = true * true_factor
+            s[y[i]] += weight * true * (1.0 - true_factor)  # S gets the iterate before its step
             for l in range(k):
-                s[l] += weight * v[l]
-            if ci != 0.0:
-                for l in range(k):
-                    v[l] *= exp_bounded(ci * h[l])
-            v[y[i]] *= true_factor
-            for l in range(k):
-                total += v[l]
+                a = v[l]
+                s[l] += weight * a
+                a *= exp_bounded(ci * h[l])
+                v[l] = a
+                total += a
         else:
-            top = -np.inf
             for l in range(k):
-                s[l] += weight * v[l]
-                v[l] = power * log_positive(v[l]) + ci * h[l]
-                top = max(top, v[l])
-            for l in range(k):
-                v[l] = exp(v[l] - top)
-                total += v[l]
+                a = v[l]
+                s[l] += weight * a
+                a = exp_bounded(max(power * log_positive(a) + ci * h[l], -700.0))
+                v[l] = a
+                total += a
         scale = 1.0 / total
         for l in range(k):
             v[l] = max(v[l] * scale, SMALLEST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +29,12 @@ class Estimate:
     def matrix(self) -> np.ndarray:
         """The estimate itself; O(rows * k) work for each draw."""
         return self.left @ (self.right / self.right.shape[0])
+
+    def split(self, size: int) -> Iterator[np.ndarray]:
+        """The estimates made of ``size`` draws each, one after the other."""
+        for start in range(0, self.drawn.size, size):
+            part = slice(start, start + size)
+            yield Estimate(self.left[:, part], self.right[part], self.drawn[part]).matrix()
 
     def add_noisy_point(self, out: np.ndarray, weight: float) -> None:
         """Add ``weight`` times the unbiased estimate of U that lies behind an estimate of X U."""

@@ -25,8 +25,8 @@ class FullSampler(Sampler):
         if primal.norm_type.q != 1:
             raise ValueError(
                 f"full sampling needs l1 geometry in the classes of U, found {primal.name}: to "
-                "draw single entries keeps the variance bound only where ||U(i,:)||_1 is controlled by "
-                "the norm of U (sec:AllGeometries). Use penalty='l1', or solver='partial-sampling'."
+                "draw single entries keeps the variance bound only where the norm of U controls "
+                "||U(i,:)||_1 (sec:AllGeometries). Use penalty='l1', or solver='partial-sampling'."
             )
         super().__init__(problem, primal, dual)
 

@@ -212,14 +212,15 @@ def measure(
 ) -> Moments:
     """The moments of sampled gradients at (u, V), from a few draws."""
     primal, dual = sampler.primal, sampler.dual
-    sums = np.zeros(4)
-    for _ in range(DRAWS):
-        eta = sampler.draw_dual(V, rng, batch).matrix()
-        xi = sampler.draw_primal(u, rng, batch).matrix()
-        sums += (
+    etas = sampler.draw_dual(V, rng, DRAWS * batch).split(batch)
+    xis = sampler.draw_primal(u, rng, DRAWS * batch).split(batch)
+    moments = [
+        (
             primal.norm_type.dual(eta) / primal.radius,
             float(sampler.q_V.rows(xi).max()),
             primal.local_square(u, eta),
             dual.local_square(V, xi),
         )
-    return Moments(*(sums / DRAWS))
+        for eta, xi in zip(etas, xis, strict=False)
+    ]
+    return Moments(*np.mean(moments, axis=0))
