@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-
 #: Sums of squares of larger numbers overflow.
 LARGEST = 1e150
 
