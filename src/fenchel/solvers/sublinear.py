@@ -8,7 +8,7 @@ touched classes only. :mod:`fenchel.kernels.sublinear` explains what is stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,6 +140,7 @@ class Sublinear(Solver):
     ) -> Run:
         _check(problem)
         factor, design = problem.penalty_factor, problem.design
+        scale: np.ndarray | float
         if np.ptp(factor) == 0:
             X, scale = design.X, 1.0
             lam, radius = problem.lam * factor[0], problem.radius_bound()
@@ -232,13 +233,13 @@ def _check(problem: Problem) -> None:
         )
 
 
-def _divide_columns(X: np.ndarray | sp.sparray, factor: np.ndarray) -> np.ndarray | sp.sparray:
+def _divide_columns(X: Any, factor: np.ndarray) -> Any:
     if sp.issparse(X):
         return sp.csr_array((X.data / factor[X.indices], X.indices, X.indptr), shape=X.shape)
     return X / factor
 
 
-def _largest(X: np.ndarray | sp.sparray) -> tuple[np.ndarray, np.ndarray]:
+def _largest(X: Any) -> tuple[np.ndarray, ...]:
     """The largest absolute entry of every row and of every column, in float64."""
     if sp.issparse(X):
         size = abs(X)
@@ -268,7 +269,7 @@ def _noisy_mean(run: Run) -> np.ndarray | sp.csc_array:
     d, k = run.lazy.sigma.size, run.lazy.slot.size
     i = run.noisy_keys % d
     values = run.noisy_sums / max(1, run.lazy.count[T])
-    if not np.isscalar(run.scale):
+    if isinstance(run.scale, np.ndarray):
         values = values / run.scale[i]
     U = sp.csc_array((values, (i, run.noisy_keys // d)), shape=(d, k))
     return U.toarray() if d * k <= DENSE_ENTRIES else U
