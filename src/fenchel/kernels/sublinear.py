@@ -37,7 +37,7 @@ rows of V. It is the exact algorithm but for entries below 1e-40, which find bac
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,7 +70,7 @@ JUMP = 7.0
 # Sums may be reordered, or no loop with a sum would vectorise. It is stated everywhere, because
 # a compiled function without flags of its own takes over those of its first caller.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
-options = {"cache": True, "nogil": True, "fastmath": FAST, "error_model": "numpy"}
+options: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": FAST, "error_model": "numpy"}
 # For what the loop calls at one place only: handing over a state of 26 arrays costs more than most
 # of these functions do.
 inlined = options | {"forceinline": True}

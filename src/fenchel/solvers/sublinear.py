@@ -56,7 +56,7 @@ CHUNK = 1 << 14
 
 
 @njit(**options)
-def iterate(data, s, lam, radius, gammas, noisy):
+def iterate(data, s, lam, radius, gammas, noisy):  # type: ignore[no-untyped-def]
     """Algorithm alg:main for t = T, T+1, ...; returns early when there is no free slot left.
 
     Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of U^t;
