@@ -20,6 +20,9 @@ logger = logging.getLogger("fenchel")
 #: A slice of uninterrupted work aims at this many seconds, so that limits and Ctrl-C are prompt.
 SLICE_SECONDS = 0.2
 
+#: Points with more entries than this are kept sparse where the driver makes them.
+DENSE_ENTRIES = 1 << 25
+
 Callback = Callable[[Record], object]
 
 
@@ -144,7 +147,11 @@ def _iterate(
 def _certify_start(problem: Problem, start: Start | None) -> Certificate:
     """Certify the start, and U = 0, which is where every run can fall back to."""
     zero = sp.csr_array((problem.d, problem.k))
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    if problem.n * problem.k <= DENSE_ENTRIES:
+        V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    else:  # the labels themselves: a dual point of value 0 that costs no memory
+        V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),
+                         shape=(problem.n, problem.k))  # fmt: skip
     best = _Best(certify(problem, _like_user(zero, problem), V, "zero"))
     if start is not None:
         best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
@@ -153,7 +160,7 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
 
 def _like_user(zero: sp.csr_array, problem: Problem) -> Matrix:
     """Zero coefficients as an array, unless only a sparse matrix is reasonable."""
-    return zero.toarray() if problem.d * problem.k <= 1 << 26 else zero
+    return zero.toarray() if problem.d * problem.k <= DENSE_ENTRIES else zero
 
 
 def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certificate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -171,8 +171,9 @@ class Problem:
     def risk(self, U: Matrix) -> float:
         """The weighted mean loss, in blocks of rows so that no (n, k) array is needed."""
         total = 0.0
+        scores = _scorer(U)
         for rows in self.row_blocks():
-            Z = self.design.rows(rows.start, rows.stop).matmul(U)
+            Z = scores(self.design.rows(rows.start, rows.stop))
             total += float(self.weights[rows] @ self.loss.value(Z, self.y[rows]))
         return total
 
@@ -195,16 +196,22 @@ class Problem:
         return self.design.rmatmul(W)
 
     def gradient_row_norms(self, V: Matrix) -> np.ndarray:
-        """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed."""
+        """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed.
+
+        A class without mass in a sparse V and without samples has a zero column, and is left out.
+        """
         q = self.norm.dual.q
-        columns = V.tocsc() if sp.issparse(V) else V
+        classes, columns = np.arange(self.k), V
+        if sp.issparse(V):
+            columns = V.tocsc()
+            classes = np.union1d(np.flatnonzero(np.diff(columns.indptr)), self.y)
         norms = np.zeros(self.d)
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
-        for start in range(0, self.k, width):
-            stop = min(start + width, self.k)
-            W = self.weights[:, None] * _dense(columns[:, start:stop])
-            mine = np.flatnonzero((self.y >= start) & (self.y < stop))
-            W[mine, self.y[mine] - start] -= self.weights[mine]
+        for start in range(0, classes.size, width):
+            block = classes[start : start + width]
+            W = self.weights[:, None] * _dense(columns[:, block])
+            mine = np.flatnonzero(np.isin(self.y, block))
+            W[mine, np.searchsorted(block, self.y[mine])] -= self.weights[mine]
             G = self.design.rmatmul(W)
             if np.isinf(q):
                 np.maximum(norms, np.abs(G).max(axis=1), out=norms)
@@ -217,6 +224,25 @@ class Problem:
         size = max(1, BLOCK_ENTRIES // self.k)
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))
+
+
+def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
+    """``design -> X @ U``; a sparse U with few classes in use is multiplied as a dense block."""
+    if not sp.issparse(U):
+        return lambda design: design.matmul(U)
+    columns = U.tocsc()
+    used = np.flatnonzero(np.diff(columns.indptr))
+    block = columns[:, used]
+    if block.nnz > 0.1 * block.shape[0] * max(used.size, 1):
+        block = block.toarray()
+
+    def scores(design: Design) -> np.ndarray:
+        Z = np.zeros((design.shape[0], U.shape[1]))
+        if used.size:
+            Z[:, used] = design.matmul(block)
+        return Z
+
+    return scores
 
 
 def _append_ones(X: Matrix) -> Matrix:
