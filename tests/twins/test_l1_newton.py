@@ -51,22 +51,19 @@ def test_gradient_and_product(setting) -> None:
 
 def test_hessian_in_three_ways(setting) -> None:
     X, V, w, _, entries, columns, rng = setting
-    pointer, *positions = curvature_columns(V, w, entries.classes)
-    packed = columns.pack(entries, pointer, positions[0])
+    packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
     damping = rng.random(entries.u.size)
     index = entries.klass * D + entries.feature
     H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
-    found = l1_newton._hessian(entries.klass, packed, tuple(positions), damping)
+    found = l1_newton._hessian(entries.klass, packed, positions, damping)
     np.testing.assert_allclose(found, H, atol=1e-14)
     d = rng.standard_normal(index.size)
     out = np.empty_like(d)
     space = np.empty(positions[0].size), np.empty(N)
     everything = np.arange(index.size)
-    l1_newton._multiply(everything, packed, tuple(positions), damping, d, *space, out)
+    l1_newton._multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
-    bounds, inverse = l1_newton._class_blocks(
-        everything, entries.klass, packed, tuple(positions), damping
-    )
+    bounds, inverse = l1_newton._class_blocks(everything, entries.klass, packed, positions, damping)
     l1_newton._precondition(bounds, inverse, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
@@ -76,17 +73,16 @@ def test_hessian_in_three_ways(setting) -> None:
 def test_model_is_minimised(setting, direct) -> None:
     """The subgradient of the model at the answer is small, entry by entry."""
     _, V, w, _, entries, columns, rng = setting
-    pointer, *positions = curvature_columns(V, w, entries.classes)
-    packed = columns.pack(entries, pointer, positions[0])
+    packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
     E = entries.u.size
     g, damping = rng.standard_normal(E), np.full(E, 1e-3)
     penalty = rng.random(E)
-    H = l1_newton._hessian(entries.klass, packed, tuple(positions), damping)
+    H = l1_newton._hessian(entries.klass, packed, positions, damping)
     if direct:
         s = l1_newton._minimise_dense(H, g, entries.u, penalty, 1e-10)
     else:
         s, _ = l1_newton._minimise_packed(
-            entries.klass, packed, tuple(positions), g, entries.u, penalty, damping, 1e-10,
+            entries.klass, packed, positions, g, entries.u, penalty, damping, 1e-10,
             50, 5, 200,
         )  # fmt: skip
     u, slope = entries.u + s, g + H @ s

@@ -221,3 +221,22 @@ def sparse_product(
             for t in range(indptr[feature[e]], indptr[feature[e] + 1]):
                 out[indices[t], klass[e]] += s[e] * data[t]
     return out
+
+
+@njit(cache=True, nogil=True)
+def drop_unused(
+    position: np.ndarray, row: np.ndarray, weight: np.ndarray, share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keep the positions that some entry meets, and renumber ``position`` in place."""
+    number = np.zeros(row.size + 1, np.int32)
+    for q in range(position.size):
+        number[position[q] + 1] = 1
+    for p in range(row.size):
+        number[p + 1] += number[p]
+    for q in range(position.size):
+        position[q] = number[position[q]]
+    keep = np.empty(number[-1], np.int64)
+    for p in range(row.size):
+        if number[p + 1] > number[p]:
+            keep[number[p]] = p
+    return row[keep], weight[keep], share[keep]

@@ -178,7 +178,7 @@ def _precondition(bounds, inverse, residual, out):
 
 @njit(cache=True, nogil=True)
 def _conjugate_gradients(face, klass, packed, positions, damping, residual, D, mean, tol, max_iter):
-    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; uses up the residual."""
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; residual is lost."""
     m = face.size
     solution = np.zeros(m)
     z = np.empty(m)

@@ -172,16 +172,16 @@ class PrimalDual(Solver):
     def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
         """One damped Newton step with line search; False where no decrease is left."""
         problem, entries = state.problem, state.entries
-        pointer, row, weight, share = curvature_columns(
+        curvature = curvature_columns(
             problem.loss.curvature(state.V, state.eta), problem.weights, entries.classes
         )
-        packed = state.columns.pack(entries, pointer, row)
+        packed, positions = state.columns.pack(entries, curvature)
         largest = state.eta if state.centre is not None else 1.0
         damping = np.maximum(
             state.damping * largest * state.curvature[entries.feature], 1e-12 * error
         )
         s, n_cg = minimise_model(
-            entries.klass, packed, (row, weight, share), g, entries.u, penalty, damping,
+            entries.klass, packed, positions, g, entries.u, penalty, damping,
             0.1 * error, 2, 5, 50,
         )  # fmt: skip
         change = state.columns.product(entries, s, problem.k)

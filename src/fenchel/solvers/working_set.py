@@ -88,9 +88,11 @@ class Columns:
         self._gradient(*self._data, entries.feature, entries.klass, *residual, out)
         return out
 
-    def pack(self, entries: Entries, pointer: np.ndarray, row: np.ndarray) -> tuple:
-        """The values of X that the entries meet at the positions of the curvature."""
-        return self._pack(*self._data, entries.feature, entries.klass, pointer, row)
+    def pack(self, entries: Entries, curvature_at: tuple) -> tuple[tuple, tuple]:
+        """The values of X at the positions of ``curvature_columns``, and the positions in use."""
+        pointer, row, weight, share = curvature_at
+        packed = self._pack(*self._data, entries.feature, entries.klass, pointer, row)
+        return packed, curvature.drop_unused(packed[1], row, weight, share)
 
 
 def violators(
