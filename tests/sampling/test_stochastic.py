@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +12,16 @@ import fenchel
 from fenchel.certificate import certify
 from fenchel.datasets import make_paper
 from fenchel.geometry.registry import make_geometries
+from fenchel.kernels.sublinear_online import measure as measure_lazy
+from fenchel.kernels.sublinear_state import last_dual, last_primal
 from fenchel.problem import Problem
-from fenchel.sampling import PartialSampler
+from fenchel.sampling import FullSampler, PartialSampler
 from fenchel.solvers.base import Start
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
 from fenchel.solvers.partial_sweep import PartialSweep
-from fenchel.solvers.stochastic import FullSampling, PartialSampling, PlainIterates
+from fenchel.solvers.stochastic import FullSampling, PartialSampling, PlainIterates, measure
+from fenchel.solvers.sublinear import Sublinear
 from fenchel.steps.theory import stochastic_bound
 
 RNG = np.random.default_rng
@@ -242,3 +247,65 @@ def test_bad_arguments():
         FullSampling(batch=0)
     with pytest.raises(ValueError, match="step must be"):
         fenchel.solve(np.eye(3), [0, 1, 2], lam=0.1, solver="partial-sampling", step="fast")
+
+
+def test_online_rule_of_the_lazy_solver_measures_what_the_plain_one_does():
+    """Moments at the same point agree, up to the noise of some draws."""
+    problem = make_problem(n=60, d=30, k=12)
+    problem = Problem.from_data(
+        problem.design.X, problem.y, lam=0.02, radius=5.0, classes=range(12),
+        sample_weight=problem.weights,
+    )  # fmt: skip
+    lazy = Sublinear(step=2e-3)
+    state = run(lazy, problem, 3000)
+    U1, U2 = last_primal(state.lazy)
+    u, V = np.concatenate([U1, U2]), last_dual(state.lazy)
+    sampler = FullSampler(problem, *make_geometries(problem, 5.0))
+    rng = RNG(0)
+    plain = [astuple(measure(sampler, u, V, rng)) for _ in range(60)]
+    mine = [astuple(measure_lazy(state.data, state.lazy, 5.0)) for _ in range(60)]
+    spread = np.std(plain, axis=0) + np.std(mine, axis=0)
+    difference = np.abs(np.mean(plain, axis=0) - np.mean(mine, axis=0))
+    assert (difference <= 6 * spread / np.sqrt(60) + 1e-12).all()
+
+
+@pytest.mark.parametrize("average", ["iterates", "noisy"])
+def test_lazy_averages_weigh_iterates_by_their_steps(average):
+    """The online rule shortens its step; the sums then follow, also through save and resume."""
+    problem = make_problem(n=40, d=12, k=6)
+    problem = Problem.from_data(problem.design.X, problem.y, lam=0.02, radius=4.0, classes=range(6))
+    solver = Sublinear(average=average)
+    state = solver.init(problem, None, RNG(3), 5000)
+    U_sum, V_sum, weights, omegas = 0.0, 0.0, 0.0, set()
+    for t in range(2600):
+        if t == 1500:
+            state = solver.resume(problem, solver.save(state))
+        solver.advance(state, 1)
+        omega = state.step.omega
+        omegas.add(omega)
+        U1, U2 = last_primal(state.lazy)
+        U_sum, V_sum = U_sum + omega * (U1 - U2), V_sum + omega * last_dual(state.lazy)
+        weights += omega
+    assert len(omegas) > 1
+    (point,) = solver.points(state)
+    # the sums of the solver begin one iterate earlier, and change weight one iterate later
+    np.testing.assert_allclose(point.V, V_sum / weights, atol=5e-3)
+    assert np.abs(point.V - last_dual(state.lazy)).max() > 0.05
+    scale = np.abs(U_sum / weights).max()
+    tolerance = 5e-3 if average == "iterates" else 0.5
+    assert np.abs(point.U - U_sum / weights).max() < tolerance * scale
+    again = solver.init(problem, None, RNG(3), 5000)
+    solver.advance(again, 2600)
+    np.testing.assert_array_equal(solver.points(again)[0].U, point.U)
+
+
+def test_sublinear_online_rule_on_sparse_data_equals_dense():
+    problem = make_problem(n=40, d=12, k=6)
+    gaps = [
+        fenchel.solve(
+            X, problem.y, lam=0.02, radius=4.0, classes=range(6), solver="sublinear",
+            max_iter=3000, rng=0,
+        ).gap
+        for X in (problem.design.X, sp.csr_array(problem.design.X))
+    ]  # fmt: skip
+    assert gaps[0] == pytest.approx(gaps[1], rel=1e-6)

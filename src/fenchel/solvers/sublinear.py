@@ -35,6 +35,7 @@ from fenchel.kernels.sublinear_design import (
     multiply_primal,
 )
 from fenchel.kernels.sublinear_draws import draw_class_of_row, draw_entry, draw_row
+from fenchel.kernels.sublinear_online import measure, scale_sums
 from fenchel.kernels.sublinear_state import (
     DENSE_ENTRIES,
     average_dual,
@@ -49,25 +50,23 @@ from fenchel.kernels.sublinear_state import (
 )
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
-from fenchel.steps import Constant, StepRule, make_step
+from fenchel.steps import Constant, OnlineStep, StepRule, make_step
 
 #: Iterations made by one call of the compiled loop at most.
 CHUNK = 1 << 14
 
 
 @njit(**options)
-def iterate(data, s, lam, radius, gammas, noisy):  # type: ignore[no-untyped-def]
+def iterate(data, s, lam, radius, rates, noisy):  # type: ignore[no-untyped-def]
     """Algorithm alg:main for t = T, T+1, ...; returns early when there is no free slot left.
 
-    Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of U^t;
-    ``noisy`` may have no rows.
+    ``rates`` (m, 2) multiply eta and xi in the exponents: 2 gamma R log(2dk) and 2 gamma log k in
+    the paper. Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of
+    U^t; ``noisy`` may have no rows.
     """
-    d, k = s.sigma.size, s.slot.size
-    L, log_k = np.log(2.0 * d * k), np.log(float(k))
-    for t in range(gammas.size):
+    for t in range(rates.shape[0]):
         if s.count[PRIMAL_USED] == s.primal.shape[0] or s.count[DUAL_USED] == s.dual.shape[0]:
             return t
-        gamma = gammas[t]
         s.count[T] += 1
 
         # eta, the only non-zero column of the estimate of Xhat^T (V - Y) / n (line alg:line-eta)
@@ -76,7 +75,7 @@ def iterate(data, s, lam, radius, gammas, noisy):  # type: ignore[no-untyped-def
         eta = sign * tau_rho / s.tau[j] if tau_rho > 0.0 else 0.0
         # TrackPrimal and UpdatePrimal
         slot = primal_slot(s, l)
-        rate = 2.0 * gamma * L * radius
+        rate = rates[t, 0]
         multiply_primal(data, s, slot, j, cut(rate * eta, s.tau[j]))
         scale_primal(s, l, slot, decay(rate * lam), radius)
 
@@ -85,14 +84,14 @@ def iterate(data, s, lam, radius, gammas, noisy):  # type: ignore[no-untyped-def
         xi = sign * sigma_pi / s.sigma[i] if s.sigma[i] > 0.0 else 0.0
         # TrackDual and UpdateDual
         slot = dual_slot(s, l)
-        rate = 2.0 * gamma * log_k
+        rate = rates[t, 1]
         worn = multiply_dual(data, s, slot, l, i, cut(rate * xi, s.column_max[i]), decay(rate))
         mend_rows(s, worn)
         upkeep(s)
 
         if noisy.shape[0] > 0:
             noisy[t, 0], noisy[t, 1], noisy[t, 2] = i, l, xi
-    return gammas.size
+    return rates.shape[0]
 
 
 @dataclass
@@ -104,10 +103,11 @@ class Run:
     lam: float
     radius: float
     scale: np.ndarray | float  # U of the user is U of the run divided by this
-    step: StepRule
+    step: StepRule | OnlineStep
     horizon: int
     noisy_keys: np.ndarray  # l d + i of the entries met
     noisy_sums: np.ndarray
+    total: float = 1.0  # weight of U^0 .. U^T in the sums, where that of U^T is 1
 
 
 class Sublinear(Solver):
@@ -115,7 +115,8 @@ class Sublinear(Solver):
 
     Parameters
     ----------
-    step : "theory" (eq:md-stochastic-step, the default), "inverse-sqrt", or a number.
+    step : "online" (the default: :class:`~fenchel.steps.OnlineStep`, measured from the draws),
+        "theory" (eq:md-stochastic-step), "inverse-sqrt", or a number.
     average : "iterates", or "noisy" for the mean of the sampled estimates of U^t (sec:alg-details,
         last paragraph): at most one non-zero an iteration, with a guarantee for the primal only.
         The certificate holds for either; its V is the mean of the iterates.
@@ -159,18 +160,22 @@ class Sublinear(Solver):
             state = start_primal(state, U, radius)
             if start.V is not None:
                 state = start_dual(state, start.V)
-        theory = theory_step(state, problem.weights, radius, horizon)
-        step = make_step(self.step, theory, theory * np.sqrt(horizon), default="theory")
+        if self.step in (None, "online"):
+            log_k, log_dk = np.log(problem.k), np.log(2.0 * problem.d * problem.k)
+            step: StepRule | OnlineStep = OnlineStep(radius**2 * log_dk, max(1.0, log_k))
+        else:
+            theory = theory_step(state, problem.weights, radius, horizon)
+            step = make_step(self.step, theory, theory * np.sqrt(horizon), default="theory")
         empty = np.empty(0, dtype=np.int64), np.empty(0)
         return Run(data, state, lam, radius, scale, step, horizon, *empty)
 
     def advance(self, run: Run, n_steps: int) -> None:
         while n_steps > 0:
-            t = int(run.lazy.count[T])
-            gammas = _gammas(run.step, t, min(n_steps, CHUNK))
-            noisy = np.empty((gammas.size if self.average == "noisy" else 0, 3))
-            done = iterate(run.data, run.lazy, run.lam, run.radius, gammas, noisy)
-            if done < gammas.size:
+            rates = _rates(run, min(n_steps, CHUNK))
+            noisy = np.empty((rates.shape[0] if self.average == "noisy" else 0, 3))
+            done = iterate(run.data, run.lazy, run.lam, run.radius, rates, noisy)
+            run.total += done
+            if done < rates.shape[0]:
                 run.lazy = grow(run.lazy)
             if self.average == "noisy":
                 _book(run, noisy[:done])
@@ -180,7 +185,9 @@ class Sublinear(Solver):
         V = average_dual(run.lazy)
         if self.average == "noisy":
             return [Point(_noisy_mean(run), V, "average of noisy iterates")]
-        return [Point(average_primal(run.lazy, run.scale), V, "average")]
+        # average_primal divides by the number of iterates
+        scale = run.scale * (run.total / (run.lazy.count[T] + 1.0))
+        return [Point(average_primal(run.lazy, scale), V, "average")]
 
     def passes(self, problem: Problem) -> float:
         return 1.0 / problem.n + 1.0 / problem.d  # a row and a column
@@ -191,6 +198,8 @@ class Sublinear(Solver):
             "horizon": np.array(run.horizon),
             "noisy_keys": run.noisy_keys,
             "noisy_sums": run.noisy_sums,
+            "total": np.array(run.total),
+            "online": run.step.save() if isinstance(run.step, OnlineStep) else np.empty(0),
         }
 
     def resume(self, problem: Problem, arrays: dict[str, np.ndarray]) -> Run:
@@ -198,6 +207,9 @@ class Sublinear(Solver):
         run = self.init(problem, None, np.random.default_rng(0), int(arrays["horizon"]))
         run.lazy = restored(arrays)
         run.noisy_keys, run.noisy_sums = arrays["noisy_keys"], arrays["noisy_sums"]
+        run.total = float(arrays["total"])
+        if isinstance(run.step, OnlineStep):
+            run.step.restore(arrays["online"])
         return run
 
 
@@ -250,10 +262,32 @@ def _largest(X: Any) -> tuple[np.ndarray, ...]:
     )
 
 
-def _gammas(step: StepRule, t: int, size: int) -> np.ndarray:
-    if isinstance(step, Constant):
-        return np.full(size, step.gamma)
-    return np.array([step(s) for s in range(t, t + size)])
+def _rates(run: Run, size: int) -> np.ndarray:
+    """The rates of the next iterations, at most ``size`` of them."""
+    s, t = run.lazy, int(run.lazy.count[T])
+    if isinstance(run.step, OnlineStep):
+        if run.step.due(t):
+            before = run.step.omega
+            run.step.measure(measure(run.data, s, run.radius))
+            if 0 < t and run.step.omega < before:
+                _weigh(run, before / run.step.omega)
+        rate_U, rate_V = run.step.rates
+        size = min(size, run.step.epoch_end - t)
+        return np.tile([rate_U / run.radius, rate_V], (size, 1))
+    if isinstance(run.step, Constant):
+        gammas = np.full(size, run.step.gamma)
+    else:
+        gammas = np.array([run.step(i) for i in range(t, t + size)])
+    log_k, log_dk = np.log(s.slot.size), np.log(2.0 * s.sigma.size * s.slot.size)
+    with np.errstate(over="ignore"):  # an infinite exponent is cut as every large one is
+        return 2.0 * gammas[:, None] * [log_dk * run.radius, log_k]
+
+
+def _weigh(run: Run, factor: float) -> None:
+    """Let all iterates so far weigh ``factor`` times as much as those to come."""
+    scale_sums(run.lazy, factor)
+    run.noisy_sums *= factor
+    run.total *= factor
 
 
 def _book(run: Run, noisy: np.ndarray) -> None:
@@ -268,7 +302,7 @@ def _book(run: Run, noisy: np.ndarray) -> None:
 def _noisy_mean(run: Run) -> np.ndarray | sp.csc_array:
     d, k = run.lazy.sigma.size, run.lazy.slot.size
     i = run.noisy_keys % d
-    values = run.noisy_sums / max(1, run.lazy.count[T])
+    values = run.noisy_sums / max(1.0, run.total - 1.0)
     if isinstance(run.scale, np.ndarray):
         values = values / run.scale[i]
     U = sp.csc_array((values, (i, run.noisy_keys // d)), shape=(d, k))

@@ -72,6 +72,15 @@ class OnlineStep:
         if noise > 0.0:
             self.omega = min(self.omega, float(np.sqrt(distance / noise)))
 
+    def save(self) -> np.ndarray:
+        """All that changes, as numbers; :meth:`restore` reads it."""
+        return np.array([self.omega, self.epoch_end, *(self.scales or (np.nan, np.nan))])
+
+    def restore(self, numbers: np.ndarray) -> None:
+        """Go on where :meth:`save` was called."""
+        self.omega, self.epoch_end = float(numbers[0]), int(numbers[1])
+        self.scales = None if np.isnan(numbers[2]) else (float(numbers[2]), float(numbers[3]))
+
     @property
     def rates(self) -> tuple[float, float]:
         """The rates of the steps of U and of V."""
