@@ -30,7 +30,8 @@ def plot_gap(axes: Any, results: Mapping[str, Result]) -> None:
         seconds = [record.seconds for record in result.history[1:]]
         gaps = [max(record.best_gap, 1e-16) for record in result.history[1:]]
         axes.plot(seconds, gaps, marker="o", markersize=3, label=label)
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="certified gap")
+    axes.set(yscale="log", xlabel="seconds of the solver", ylabel="certified gap")
+    axes.set_xlim(left=0.0)
     axes.set_title("certified gap against time")
     axes.grid(True, which="both", alpha=0.25)
     axes.legend()
@@ -41,7 +42,12 @@ def plot_coefficients(axes: Any, U: Matrix, title: str) -> None:
     dense = U.toarray() if sp.issparse(U) else np.asarray(U)
     limit = float(np.abs(dense).max()) or 1.0
     image = axes.imshow(
-        dense.T, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
+        np.ma.masked_equal(dense.T, 0.0),
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        aspect="auto",
+        interpolation="nearest",
     )
     axes.set(xlabel="feature", ylabel="class", title=title)
     axes.figure.colorbar(image, ax=axes, shrink=0.85)
