@@ -13,7 +13,7 @@ from fenchel.driver import Callback, run
 from fenchel.losses import Loss
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver, Start
-from fenchel.solvers.registry import get_solver
+from fenchel.solvers.registry import choose, get_solver
 from fenchel.termination import Budget, Record, Status
 
 
@@ -143,7 +143,7 @@ def solve(
         fit_intercept=fit_intercept,
     )
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
-    method = get_solver(solver, step, problem)
+    method = choose(problem, step) if solver == "auto" else get_solver(solver, step)
     outcome = run(
         problem,
         method,

@@ -28,7 +28,7 @@ def setting(request):
     chosen = np.flatnonzero(rng.random(D * K) < 0.7)
     entries = Entries(chosen % D, chosen // D, rng.standard_normal(chosen.size))
     design = make_design(sp.csr_array(X) if request.param == "sparse" else X)
-    return X, V, w / w.sum(), y, entries, Columns(design), rng
+    return X, V, w / w.sum(), y, entries, Columns.of(design), rng
 
 
 def full_hessian(X, H, w):

@@ -96,7 +96,7 @@ class PrimalDual(Solver):
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
         eta = 1.0 / max(problem.at_zero, 1e-300)  # scores are of the size of the loss
         state = State(
-            problem, Columns(problem.design), entries, Z, np.empty_like(Z), 0.0, centre, eta,
+            problem, Columns.of(problem.design), entries, Z, np.empty_like(Z), 0.0, centre, eta,
             problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
         self._evaluate(state)
@@ -110,7 +110,9 @@ class PrimalDual(Solver):
         problem = state.problem
         U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
         dense = problem.d * problem.k <= 1 << 20
-        return [Point(U.toarray() if dense else U, state.V, "last")]
+        V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
+        sparse = 5 * np.count_nonzero(V) < V.size and V.size > 1 << 20
+        return [Point(U.toarray() if dense else U, sp.csr_array(V) if sparse else V.copy(), "last")]
 
     def passes(self, problem: Problem) -> float:
         return 2.0

@@ -29,16 +29,14 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def get_solver(solver: str | Solver, step: str | float | None, problem: Problem) -> Solver:
-    """Turn a name into a solver; a solver object is returned as it is."""
+def get_solver(solver: str | Solver, step: str | float | None) -> Solver:
+    """Turn a name other than "auto" into a solver; a solver object is returned as it is."""
     if isinstance(solver, Solver):
         if step is not None:
             raise ValueError(
                 "step is given twice: set it on the solver object, or name the solver."
             )
         return solver
-    if solver == "auto":
-        return choose(problem, step)
     if solver not in SOLVERS:
         names = ["auto", *sorted(SOLVERS)]
         raise ValueError(f"solver must be one of {names} or a Solver object, found {solver!r}.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.design import Design
+from fenchel.design import Design, SparseDesign
 from fenchel.kernels import curvature
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
@@ -64,19 +66,21 @@ class Entries:
 class Columns:
     """Columns of X for the compiled kernels; no kernel is told twice whether X is sparse."""
 
-    design: Design
-    _data: tuple = field(init=False)
+    _data: tuple
+    _gradient: Callable[..., Any]
+    _pack: Callable[..., Any]
+    _product: Callable[..., Any]
 
-    def __post_init__(self) -> None:
-        if self.design.is_sparse:
-            csc = self.design.csc
-            self._data = (csc.indptr, csc.indices, csc.data, self.design.shape[0])
-            self._gradient, self._pack = curvature.sparse_gradient, curvature.sparse_pack
-            self._product = curvature.sparse_product
-        else:
-            self._data = (np.ascontiguousarray(self.design.X.T),)
-            self._gradient, self._pack = curvature.dense_gradient, curvature.dense_pack
-            self._product = curvature.dense_product
+    @classmethod
+    def of(cls, design: Design) -> Columns:
+        """The columns of a design; a dense one is copied by columns."""
+        if isinstance(design, SparseDesign):
+            csc = design.csc
+            data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
+            kernels = curvature.sparse_gradient, curvature.sparse_pack, curvature.sparse_product
+            return cls(data, *kernels)
+        data = (np.ascontiguousarray(design.X.T),)
+        return cls(data, curvature.dense_gradient, curvature.dense_pack, curvature.dense_product)
 
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
