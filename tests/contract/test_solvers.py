@@ -75,17 +75,15 @@ def test_looking_at_the_points_does_not_move_them(name: str, instance: str, loss
     problem = make_problem(taken(name, instance, loss), loss)
     solver, state = start_run(name, problem)
     solver.advance(state, 5)
-    seen = solver.points(state)
-    kept = [(checker.dense(point.U), checker.dense(point.V)) for point in seen]
-    for point in seen:
-        certify(problem, point.U, point.V)
+    seen = [certify(problem, point.U, point.V) for point in solver.points(state)]
+    kept = [(checker.dense(certificate.U), checker.dense(certificate.V)) for certificate in seen]
     solver.advance(state, 3)
     _, quiet = start_run(name, problem)
     solver.advance(quiet, 8)
     assert same_points(solver.points(state), solver.points(quiet))
-    for point, (U, V) in zip(seen, kept, strict=True):  # the driver keeps the best of them
-        assert same_bits(point.U, U)
-        assert same_bits(point.V, V)
+    for certificate, (U, V) in zip(seen, kept, strict=True):  # the driver keeps the best of them
+        assert same_bits(certificate.U, U)
+        assert same_bits(certificate.V, V)
 
 
 @every_solver

@@ -1,0 +1,143 @@
+"""The certificate on its own: any U and any V give true bounds, whatever made them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import checker
+import reference
+from fenchel.certificate import Certificate, certify
+from instances import BY_NAME, LOSS_NAMES, Instance
+from support import make_problem
+
+NAMES = ["three-classes", "weighted", "penalty-factors", "sparse-wide", "ball", "group",
+         "ball-weighted-sparse"]  # fmt: skip
+every_case = pytest.mark.parametrize("name", NAMES)
+every_loss = pytest.mark.parametrize("loss", LOSS_NAMES)
+
+
+def points(instance: Instance, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    n, d = instance.X.shape
+    return rng.standard_normal((d, instance.k)), rng.dirichlet(np.full(instance.k, 0.3), n)
+
+
+def check(certificate: Certificate, instance: Instance, loss: str) -> checker.Bounds:
+    found = checker.bounds(
+        instance.X,
+        instance.y,
+        certificate.U,
+        certificate.V,
+        loss=loss,
+        **instance.check_arguments(),
+    )
+    assert found.primal == pytest.approx(certificate.primal, rel=1e-9)
+    assert found.dual == pytest.approx(certificate.dual, rel=1e-9, abs=1e-9)
+    assert certificate.gap == certificate.primal - certificate.dual
+    return found
+
+
+@every_loss
+@every_case
+def test_arbitrary_points_bracket_the_optimum(name: str, loss: str) -> None:
+    """U far outside the ball, V far from feasible."""
+    instance = BY_NAME[name]
+    problem = make_problem(instance, loss)
+    optimum = reference.optimum(instance, loss)
+    for seed in range(5):
+        U, V = points(instance, seed)
+        found = check(certify(problem, U, V), instance, loss)
+        assert found.dual - reference.TOLERANCE <= optimum <= found.primal + reference.TOLERANCE
+
+
+@every_case
+def test_a_point_outside_the_ball_is_brought_inside(name: str) -> None:
+    instance = replace(BY_NAME[name], radius=0.25)
+    U, V = points(instance)
+    certificate = certify(make_problem(instance), U, V)
+    check(certificate, instance, "hinge")
+    np.testing.assert_allclose(
+        certificate.U * np.abs(U).sum(), U * np.abs(certificate.U).sum(), rtol=1e-12
+    )
+    inside = 1e-3 * U
+    np.testing.assert_array_equal(certify(make_problem(instance), inside, V).U, inside)
+
+
+def test_rows_are_divided_by_their_sums() -> None:
+    """A drift that rounding leaves is repaired; the checker allows 1e-12 and no more."""
+    for name in ("three-classes", "ball"):
+        instance = BY_NAME[name]
+        U, V = points(instance)
+        drift = 1 + 1e-8 * np.random.default_rng(1).uniform(-1, 1, (V.shape[0], 1))
+        for drifted in (V * drift, sp.csr_array(V * drift)):
+            check(certify(make_problem(instance), U, drifted), instance, "hinge")
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda V: V * 1.001,
+    lambda V: V - np.eye(V.shape[1])[np.zeros(len(V), int)] * 2 * V[:, [0]],
+    lambda V: np.zeros_like(V),
+    lambda V: V * np.nan,
+])  # fmt: skip
+def test_what_is_not_a_dual_point_is_refused(spoil) -> None:
+    instance = BY_NAME["three-classes"]
+    U, V = points(instance)
+    with pytest.raises(ValueError, match="V is not a dual point"):
+        certify(make_problem(instance), U, spoil(V))
+
+
+@every_loss
+@every_case
+def test_sparse_points_give_the_same_bounds(name: str, loss: str) -> None:
+    instance = BY_NAME[name]
+    problem = make_problem(instance, loss)
+    U, V = points(instance)
+    U[np.abs(U) < 1] = 0.0
+    V = np.eye(instance.k)[V.argmax(axis=1)] * 0.5 + np.eye(instance.k)[instance.y] * 0.5
+    dense, sparse = certify(problem, U, V), certify(problem, sp.csr_array(U), sp.csr_array(V))
+    assert sparse.primal == pytest.approx(dense.primal, rel=1e-12)
+    assert sparse.dual == pytest.approx(dense.dual, rel=1e-9, abs=1e-12)
+    check(sparse, instance, loss)
+
+
+@every_loss
+@pytest.mark.parametrize("name", ["three-classes", "weighted", "penalty-factors", "group"])
+def test_no_feasible_point_on_the_ray_from_the_labels_is_better(name: str, loss: str) -> None:
+    instance = BY_NAME[name]
+    problem = make_problem(instance, loss)
+    U, V = points(instance)
+    Y = np.eye(instance.k)[instance.y]
+    best = certify(problem, U, V).dual
+    assert best >= 0.0  # V = Y is always feasible
+    for s in np.linspace(0.0, 3.0, 400):
+        W = Y + s * (V - Y)
+        try:
+            found = checker.bounds(
+                instance.X, instance.y, U, W, loss=loss, **instance.check_arguments()
+            )
+        except AssertionError:  # outside the simplex, or beyond the bounds on G
+            continue
+        assert found.dual <= best + 1e-7
+
+
+def test_the_arrays_are_not_changed() -> None:
+    for name in ("three-classes", "ball"):
+        U, V = points(BY_NAME[name])
+        before = U.copy(), V.copy()
+        certify(make_problem(BY_NAME[name]), U, V)
+        np.testing.assert_array_equal(U, before[0])
+        np.testing.assert_array_equal(V, before[1])
+
+
+def test_zero_gap_at_a_known_optimum() -> None:
+    """Above lambda_max U = 0 is optimal, and the certificate says so."""
+    instance = replace(BY_NAME["three-classes"], lam=1e3)
+    problem = make_problem(instance, "softmax")
+    V = np.full((problem.n, problem.k), 1 / problem.k)
+    certificate = certify(problem, np.zeros((problem.d, problem.k)), V)
+    assert certificate.primal == pytest.approx(np.log(3))
+    assert abs(certificate.gap) <= 1e-10
