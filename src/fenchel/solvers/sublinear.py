@@ -61,8 +61,8 @@ def iterate(data, s, lam, radius, rates, noisy):
     """Algorithm alg:main for t = T, T+1, ...; returns early when there is no free slot left.
 
     ``rates`` (m, 2) multiply eta and xi in the exponents: 2 gamma R log(2dk) and 2 gamma log k in
-    the paper. Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of U^t;
-    ``noisy`` may have no rows.
+    the paper. Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of
+    U^t; ``noisy`` may have no rows.
     """
     for t in range(rates.shape[0]):
         if s.count[PRIMAL_USED] == s.primal.shape[0] or s.count[DUAL_USED] == s.dual.shape[0]:
@@ -268,7 +268,7 @@ def _rates(run: Run, size: int) -> np.ndarray:
         if run.step.due(t):
             before = run.step.omega
             run.step.measure(measure(run.data, s, run.radius))
-            if 0 < t and run.step.omega < before:
+            if t > 0 and run.step.omega < before:
                 _weigh(run, before / run.step.omega)
         rate_U, rate_V = run.step.rates
         size = min(size, run.step.epoch_end - t)
