@@ -1,10 +1,12 @@
 """Step rules, and what was tried besides, on the problem of Figure 1.
 
-    python benchmarks/figure1_steps.py [--n 1000] [--iterations 1000000] [--variants]
+    python benchmarks/figure1_steps.py [--n 1000] [--iterations 1000000]
+                                       [--rules theory authors online ...]
 
 n = d = k = 1000, lam = 1e-3, R = n/2 as in the authors' program. The sublinear solver runs with the
 theory step, with the constants of the authors' program, and with the default; each row is certified
-for the ball. ``--variants`` adds what was tried and not kept. Seconds are the solver's own.
+for the ball. The rules "multiples", "suffix", "decreasing" and "restarts" are what was tried and not
+kept. Seconds are the solver's own.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--iterations", type=int, default=10**6)
-    parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--rules", nargs="+", default=["theory", "authors", "online"])
     arguments = parser.parse_args()
     n, T = arguments.n, arguments.iterations
     data = make_paper(n, rng=0)
@@ -113,33 +115,38 @@ def main():
     begin = Sublinear(step=1.0).init(problem, None, np.random.default_rng(0), 1)
     theory = theory_step(begin.lazy, problem.weights, R, T)
     L, log_k = np.log(2 * n * n), np.log(n)
-    # their program: 2 / (sqrt T (Lip + sqrt Theta)), no logarithms in the Omegas
-    lipschitz = R * float(begin.lazy.sigma.max())
-    sigma_V = (
-        8 * float(begin.lazy.sigma.max()) ** 2 + 8 * float(problem.weights @ begin.lazy.tau) ** 2
-    )
-    theta = R**2 * sigma_V + 4 * lipschitz**2
-    authors = 2.0 / (np.sqrt(T) * (lipschitz + np.sqrt(theta)))
+    # their program: 2 / (sqrt T (Lip + sqrt Theta)), no logarithms in Lip and Theta, and the sum of
+    # the tau_j where eq:variance-bounds-partial has its square divided by n
+    sigma, tau = float(begin.lazy.sigma.max()), float(problem.weights @ begin.lazy.tau)
+    theta = 2 * R**2 * (6 * sigma**2 / n + 2 * tau)
+    authors = 2.0 / (np.sqrt(T) * (R * sigma + np.sqrt(theta)))
     checks = [int(c) for c in np.unique(np.geomspace(T / 1000, T, 7).astype(int))]
     curve(problem, "(compiling)", [10])
     print(f"{'rule':<34} {'T':>9} {'seconds':>8} {'primal':>8} {'dual':>8} {'gap':>8} "
           f"{'penalised':>10}")  # fmt: skip
-    curve(problem, "theory", checks, step="theory")
-    curve(problem, "authors' constants", checks, Fixed(2 * authors * R, 2 * authors, R))
-    curve(problem, "online (default)", checks)
-    if arguments.variants:
-        rate_U, rate_V = 2 * theory * L * R, 2 * theory * log_k
+    if "theory" in arguments.rules:
+        curve(problem, "theory", checks, step="theory")
+    if "authors" in arguments.rules:
+        curve(problem, "authors' constants", checks, step=authors)
+    if "online" in arguments.rules:
+        curve(problem, "online (default)", checks)
+    rate_U, rate_V = 2 * theory * L * R, 2 * theory * log_k
+    if "multiples" in arguments.rules:
         for multiple in (20, 80, 160, 320):
             for balance in (1.0, 0.5, 0.25):
                 rule = Fixed(multiple * balance * rate_U, multiple / balance * rate_V, R)
                 curve(problem, f"theory x {multiple}, U:V x {balance}^2", [T], rule)
-        good = 240 * 0.5 * rate_U, 240 / 0.5 * rate_V
-        curve(problem, "theory x 240, U:V x 0.5^2", [T // 10, T // 4, T // 2, T],
-              Fixed(*good, R), suffix=True)  # fmt: skip
-        curve(problem, "  the same / sqrt(t / T), plain mean", [T],
-              Fixed(lambda t: good[0] * min(4.0, (T / t) ** 0.5),
-                    lambda t: good[1] * min(4.0, (T / t) ** 0.5), R))  # fmt: skip
-        restarts(problem, "  the same, restarted", T, good)
+    good = 240 * 0.5 * rate_U, 240 / 0.5 * rate_V
+    if "suffix" in arguments.rules:
+        quarters = [T // 10, T // 4, T // 2, T]
+        name = "theory x 240, U:V x 0.5^2"
+        curve(problem, name, quarters, Fixed(*good, R), suffix=True)
+    if "decreasing" in arguments.rules:
+        # as long as 4 times the constant step at first, equal to it at T
+        falling = [lambda t, r=rate: r * min(4.0, (T / t) ** 0.5) for rate in good]
+        curve(problem, "the same / sqrt(t / T), plain mean", [T], Fixed(*falling, R))
+    if "restarts" in arguments.rules:
+        restarts(problem, "the same, restarted", T, good)
 
 
 if __name__ == "__main__":
