@@ -9,7 +9,7 @@ problem. The certificate is for the penalised problem throughout, so no stage ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +19,10 @@ from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 
 #: The radius grows by this factor.
-GROWTH = 2.0
+GROWTH = 4.0
 
-#: A stage ends when its ball gap is at most this part of P(0); until then nothing is known.
-SOLVED = 0.1
+#: A stage ends when its ball gap is at most this part of its primal value.
+SOLVED = 0.25
 
 #: A solution with more than this part of the radius is on the boundary. Averages in the entropy
 #: geometry stay below it, since the halves of the doubled U cancel.
@@ -40,6 +40,7 @@ class State:
     radius: float
     limit: float  # no solution is larger
     inner: Any
+    entered: Point | None = None  # where the stage began, if from a smaller ball
     t: int = 0
     stage_began: int = 0
     look: int = 0  # the iteration at which the stage is looked at next
@@ -94,23 +95,26 @@ class RadiusSearch(Solver):
             return
         point = self.solver.points(state.inner)[0]
         ball = certify(state.problem.with_radius(state.radius), point.U, point.V)
-        if ball.gap > SOLVED * state.problem.at_zero:
+        if ball.gap > SOLVED * ball.primal:
             return
         whole = certify(state.problem, point.U, point.V)
         on_boundary = state.problem.row_norms(ball.U).sum() > BOUNDARY * state.radius
         # a solution of the ball that is none of the whole problem feels the boundary as well
         if on_boundary or whole.gap > 4 * ball.gap:
-            self._grow(state, Start(ball.U, ball.V))
+            self._grow(state, replace(point, U=ball.U, V=ball.V))
 
-    def _grow(self, state: State, start: Start) -> None:
+    def _grow(self, state: State, point: Point) -> None:
         before, state.radius = state.radius, min(GROWTH * state.radius, state.limit)
         state.notes.append(f"radius {before:.4g} -> {state.radius:.4g}")
-        ball = state.problem.with_radius(state.radius)
-        state.inner = self.solver.init(ball, start, state.rng, max(1, state.horizon - state.t))
+        ball, left = state.problem.with_radius(state.radius), max(1, state.horizon - state.t)
+        state.inner = self.solver.init(ball, Start(point.U, point.V), state.rng, left)
+        state.entered = point
         state.stage_began = state.t
         state.look = state.t + self.solver.iterations_per_check(state.problem)
 
     def points(self, state: State) -> list[Point]:
+        if state.entered is not None and state.t == state.stage_began:
+            return [state.entered]  # the new stage has no average yet
         return self.solver.points(state.inner)
 
     def passes(self, problem: Problem) -> float:

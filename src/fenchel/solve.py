@@ -12,6 +12,7 @@ from fenchel.certificate import SIMPLEX_TOLERANCE
 from fenchel.driver import Callback, run
 from fenchel.losses import Loss
 from fenchel.problem import Matrix, Problem
+from fenchel.radius import RadiusSearch
 from fenchel.solvers.base import Solver, Start
 from fenchel.solvers.registry import choose, get_solver
 from fenchel.termination import Budget, Record, Status
@@ -71,7 +72,7 @@ def solve(
     *,
     loss: str | Loss = "hinge",
     lam: float,
-    radius: float | None = None,
+    radius: float | str | None = None,
     solver: str | Solver = "auto",
     step: str | float | None = None,
     tol: float = 1e-3,
@@ -98,7 +99,9 @@ def solve(
     loss : "hinge", "softmax", "sparsemax", or a :class:`~fenchel.losses.Loss`.
     lam : float >= 0, the penalty.
     radius : float > 0, optional. Given, ``||U||_1 <= radius`` holds besides, and the certificate is
-        for that problem ("ball"); left out, it is for the penalised problem.
+        for that problem ("ball"); left out, it is for the penalised problem. "search" is for the
+        penalised problem too, by a solver that works inside a ball: the ball begins small and grows
+        until the solution leaves its boundary (:class:`~fenchel.radius.RadiusSearch`).
     solver : "auto", or the name of a solver (``fenchel.solvers.registry.SOLVERS``), or a
         :class:`~fenchel.solvers.base.Solver`.
     step : "theory", "inverse-sqrt", "online", a number, or None for the solver's default.
@@ -135,7 +138,7 @@ def solve(
         y,
         loss=loss,
         lam=lam,
-        radius=radius,
+        radius=None if radius == "search" else radius,  # type: ignore[arg-type]
         sample_weight=sample_weight,
         penalty_factor=penalty_factor,
         classes=classes,
@@ -143,7 +146,14 @@ def solve(
         fit_intercept=fit_intercept,
     )
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
-    method = choose(problem, step) if solver == "auto" else get_solver(solver, step)
+    if radius == "search":
+        method: Solver = RadiusSearch(
+            get_solver("mirror-prox" if solver == "auto" else solver, step)
+        )
+    elif solver == "auto":
+        method = choose(problem, step)
+    else:
+        method = get_solver(solver, step)
     outcome = run(
         problem,
         method,

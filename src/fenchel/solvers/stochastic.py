@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,23 +20,23 @@ from fenchel.steps.theory import stochastic_step
 AVERAGES = ("iterates", "suffix", "noisy")
 
 
-class Iterates(ABC):
+class Iterates(Protocol):
     """The iterates of a run and the weighted sums of them, in whatever form they are stored."""
 
     U_sum: np.ndarray
     V_sum: np.ndarray
     noisy_sum: np.ndarray | None
 
-    @abstractmethod
     def step(self, rate_U: float, rate_V: float, weight: float) -> None:
         """Add the iterates to the sums with this weight, then make one iteration."""
+        ...
 
-    @abstractmethod
     def point(self) -> tuple[np.ndarray, np.ndarray]:
         """The point of U's geometry, and V."""
+        ...
 
 
-class PlainIterates(Iterates):
+class PlainIterates:
     """Any loss, geometry and sampling scheme: O(dk + nk) work for each draw."""
 
     def __init__(

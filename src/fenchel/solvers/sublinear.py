@@ -269,7 +269,7 @@ def _rates(run: Run, size: int) -> np.ndarray:
         if run.step.due(t):
             before = run.step.omega
             run.step.measure(measure(run.data, s, run.radius))
-            if 0 < t and run.step.omega < before:
+            if t > 0 and run.step.omega < before:
                 _weigh(run, before / run.step.omega)
         rate_U, rate_V = run.step.rates
         size = min(size, run.step.epoch_end - t)
