@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
 from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.solvers import l1_model
 from fenchel.solvers.working_set import Columns, Entries, violators
 from instances import BY_NAME
 from support import make_problem
@@ -55,16 +56,16 @@ def test_hessian_in_three_ways(setting) -> None:
     damping = rng.random(entries.u.size)
     index = entries.klass * D + entries.feature
     H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
-    found = l1_newton._hessian(entries.klass, packed, positions, damping)
+    found = l1_model.hessian(entries.klass, packed, positions, damping)
     np.testing.assert_allclose(found, H, atol=1e-14)
     d = rng.standard_normal(index.size)
     out = np.empty_like(d)
     space = np.empty(positions[0].size), np.empty(N)
     everything = np.arange(index.size)
-    l1_newton._multiply(everything, packed, positions, damping, d, *space, out)
+    l1_newton.multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
-    bounds, inverse = l1_newton._class_blocks(everything, entries.klass, packed, positions, damping)
-    l1_newton._precondition(bounds, inverse, d, out)
+    bounds, inverse = l1_model.class_blocks(everything, entries.klass, packed, positions, damping)
+    l1_newton.precondition(bounds, inverse, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
 
@@ -77,11 +78,11 @@ def test_model_is_minimised(setting, direct) -> None:
     E = entries.u.size
     g, damping = rng.standard_normal(E), np.full(E, 1e-3)
     penalty = rng.random(E)
-    H = l1_newton._hessian(entries.klass, packed, positions, damping)
+    H = l1_model.hessian(entries.klass, packed, positions, damping)
     if direct:
-        s = l1_newton._minimise_dense(H, g, entries.u, penalty, 1e-10)
+        s = l1_model.minimise_dense(H, g, entries.u, penalty, 1e-10)
     else:
-        s, _ = l1_newton._minimise_packed(
+        s, _ = l1_model.minimise_packed(
             entries.klass, packed, positions, g, entries.u, penalty, damping, 1e-10,
             50, 5, 200,
         )  # fmt: skip

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.kernels.curvature import curvature_columns, residual_columns
-from fenchel.kernels.l1_newton import minimise_model
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.l1_model import minimise_model
 from fenchel.solvers.working_set import GROWTH, MIN_NEW, Columns, Entries, violators
 
 #: Newton steps between two looks at all features.
@@ -56,7 +56,7 @@ class PrimalDual(Solver):
                     + lam sum_j c_j ||U(j,:)||_1,             V0 <- the maximising v
 
     so that every loss is minimised by the same Newton method with an l1 penalty
-    (:mod:`fenchel.kernels.l1_newton`), on a working set of entries of U that grows by those whose
+    (:mod:`fenchel.solvers.l1_model`), on a working set of entries of U that grows by those whose
     dual constraint ``|G_U(j,l)| <= lam c_j`` is violated. Once the working set is solved only
     unseen entries can be violated, which is what makes the rescaled dual point tight.
 

@@ -1,0 +1,243 @@
+"""The quadratic model of a Newton step with an l1 penalty, minimised over a working set.
+
+Over steps s of the entries e = (j, l) of U, with ``D = X s`` on the positions of
+:mod:`fenchel.kernels.curvature`::
+
+    <g, s> + 1/2 sum_p weight_p D_p (D_p - mean_i(p)) + 1/2 sum_e damping_e s_e^2
+        + sum_e penalty_e |u_e + s_e|,            mean_i = sum_{p in row i} share_p D_p
+
+Coordinate descent finds which entries are non-zero; on that face the model is quadratic and is
+minimised by a direct solve when the face is small, by conjugate gradients preconditioned with the
+class blocks of the Hessian when it is not. The loops are in :mod:`fenchel.kernels.l1_newton`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from fenchel.kernels import l1_newton as kernels
+
+#: Class blocks of the preconditioner have at most this many entries.
+BLOCK = 256
+
+#: The Hessian of a small working set is formed when that takes at most so many multiplications.
+DENSE_SIZE, DENSE_WORK = 700, 1 << 29
+
+#: Lengths at which a step on the face is tried before it is cut at the first change of sign.
+LENGTHS = (1.0, 0.4, 0.16)
+
+
+def minimise_model(
+    klass: np.ndarray,
+    packed: tuple,
+    positions: tuple,
+    g: np.ndarray,
+    u: np.ndarray,
+    penalty: np.ndarray,
+    damping: np.ndarray,
+    tol: float,
+    rounds: int,
+    sweeps: int,
+    max_cg: int,
+) -> tuple[np.ndarray, int]:
+    """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
+
+    Returns
+    -------
+    s : the steps.
+    n_iter : conjugate gradient iterations made.
+    """
+    size, row = u.size, positions[0]
+    if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
+        H = hessian(klass, packed, positions, damping)
+        return minimise_dense(H, g, u, penalty, tol), 0
+    return minimise_packed(
+        klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
+    )
+
+
+def minimise_dense(
+    H: np.ndarray, g: np.ndarray, u: np.ndarray, penalty: np.ndarray, tol: float
+) -> np.ndarray:
+    """Minimise the model with H at hand, where it can be done (nearly) exactly."""
+    s = np.zeros(u.size)
+    slope = g.copy()  # g + H s
+    for _ in range(20):
+        for _ in range(3):
+            if kernels.dense_sweep(H, slope, u, s, penalty) <= tol:
+                return s
+        face = np.flatnonzero(u + s)
+        if face.size == 0:
+            continue
+        old = u[face] + s[face]
+        d = np.linalg.solve(H[np.ix_(face, face)], -slope[face] - penalty[face] * np.sign(old))
+        before = 0.5 * (s @ (slope + g)) + penalty @ np.abs(u + s)
+        for t in (*LENGTHS, _first_sign_change(old, d)):
+            s_new = s.copy()
+            s_new[face] = _kept_signs(old, t * d) - u[face]
+            slope_new = g + H @ s_new
+            if 0.5 * (s_new @ (slope_new + g)) + penalty @ np.abs(u + s_new) <= before:
+                s, slope = s_new, slope_new
+                break
+    return s
+
+
+def minimise_packed(
+    klass: np.ndarray,
+    packed: tuple,
+    positions: tuple,
+    g: np.ndarray,
+    u: np.ndarray,
+    penalty: np.ndarray,
+    damping: np.ndarray,
+    tol: float,
+    rounds: int,
+    sweeps: int,
+    max_cg: int,
+) -> tuple[np.ndarray, int]:
+    """The same minimisation without forming H."""
+    row, weight, _ = positions
+    s = np.zeros(u.size)
+    D, mean = np.zeros(row.size), np.zeros(_rows(row))
+    diagonal = np.empty(u.size)
+    kernels.diagonal_of(packed, positions, diagonal)
+    n_iter = 0
+    for _ in range(rounds):
+        for _ in range(sweeps):
+            change = kernels.sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean)
+            if change <= tol:
+                return s, n_iter
+        face = np.flatnonzero(u + s)
+        old = u[face] + s[face]
+        residual = np.empty(face.size)
+        kernels.slopes(face, packed, positions, D, mean, residual)
+        residual = -(residual + g[face] + damping[face] * s[face] + penalty[face] * np.sign(old))
+        if face.size == 0 or np.abs(residual).max() <= 0.3 * tol:
+            continue
+        d, used = conjugate_gradients(
+            face, klass, packed, positions, damping, residual, 0.3 * tol, max_cg
+        )
+        n_iter += used
+        # Entries that would change sign stop at zero. Where that does not lower the model even for
+        # shortened steps, go to the first sign change only: up to there the model falls.
+        before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)
+        for t in (*LENGTHS, _first_sign_change(old, d)):
+            new = _kept_signs(old, t * d)
+            s_new, D_new, mean_new = s.copy(), D.copy(), mean.copy()
+            s_new[face] = new - u[face]
+            kernels.shift(face, new - old, packed, positions, D_new, mean_new)
+            after = kernels.model_value(g, u, penalty, damping, s_new, row, weight, D_new, mean_new)
+            if after <= before:
+                s, D, mean = s_new, D_new, mean_new
+                break
+    return s, n_iter
+
+
+def conjugate_gradients(
+    face: np.ndarray,
+    klass: np.ndarray,
+    packed: tuple,
+    positions: tuple,
+    damping: np.ndarray,
+    residual: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> tuple[np.ndarray, int]:
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; residual is lost."""
+    space = np.empty(positions[0].size), np.empty(_rows(positions[0]))
+    solution = np.zeros(face.size)
+    z, Hd = np.empty(face.size), np.empty(face.size)
+    bounds, inverse = class_blocks(face, klass, packed, positions, damping)
+    kernels.precondition(bounds, inverse, residual, z)
+    d = z.copy()
+    rz = residual @ z
+    n_iter = 0
+    while n_iter < max_iter and np.abs(residual).max() > tol:
+        kernels.multiply(face, packed, positions, damping, d, *space, Hd)
+        dHd = d @ Hd
+        if dHd <= 0.0:
+            break
+        solution += (rz / dHd) * d
+        residual -= (rz / dHd) * Hd
+        kernels.precondition(bounds, inverse, residual, z)
+        rz_new = residual @ z
+        d = z + (rz_new / rz) * d
+        rz = rz_new
+        n_iter += 1
+    return solution, n_iter
+
+
+def hessian(klass: np.ndarray, packed: tuple, positions: tuple, damping: np.ndarray) -> np.ndarray:
+    """H as a dense matrix: blocks within the classes, minus one product for the row means."""
+    row, weight, share = positions
+    rows_in_use, number = np.unique(row, return_inverse=True)
+    everything = np.arange(klass.size)
+    Q = np.zeros((klass.size, rows_in_use.size))
+    kernels.scatter_by_row(packed, np.sqrt(share * weight), number, Q)
+    H = -(Q @ Q.T)
+    bounds = _class_bounds(klass, klass.size)
+    for low, high in pairwise(bounds):
+        H[low:high, low:high] += _class_products(everything[low:high], packed, weight)
+    H[everything, everything] += damping
+    return H
+
+
+def class_blocks(
+    face: np.ndarray, klass: np.ndarray, packed: tuple, positions: tuple, damping: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inverses of the blocks of H that belong to one class, one after the other."""
+    _, weight, share = positions
+    bounds = _class_bounds(klass[face], BLOCK)
+    curvature = weight * (1.0 - share)
+    inverses = []
+    for low, high in pairwise(bounds):
+        members = face[low:high]
+        K = _class_products(members, packed, curvature)
+        K[np.arange(members.size), np.arange(members.size)] += damping[members]
+        inverses.append(np.linalg.inv(K).ravel())
+    return bounds, np.concatenate(inverses) if inverses else np.empty(0)
+
+
+def _class_products(members: np.ndarray, packed: tuple, weight: np.ndarray) -> np.ndarray:
+    """``M diag(weight) M^T`` for entries of one class, where M holds their packed values of X."""
+    start, position, _ = packed
+    begin, end = start[members], start[members + 1]
+    stored = end > begin
+    if not stored.any():
+        return np.zeros((members.size, members.size))
+    # the positions of an entry ascend, and those of a class are neighbours
+    low = int(position[begin[stored]].min())
+    width = int(position[end[stored] - 1].max()) + 1 - low
+    if 5 * int((end - begin).sum()) > members.size * width:
+        M = np.zeros((members.size, width))
+        kernels.scatter(members, packed, low, M)
+        M *= np.sqrt(weight[low : low + width])
+        return M @ M.T
+    K = np.empty((members.size, members.size))
+    kernels.sparse_products(members, packed, weight, low, np.zeros(width), K)
+    return K
+
+
+def _class_bounds(klass: np.ndarray, longest: int) -> np.ndarray:
+    """Where runs of one class begin and end, cut into pieces of at most ``longest``."""
+    runs = np.concatenate([[0], np.flatnonzero(np.diff(klass)) + 1, [klass.size]])
+    pieces = [np.arange(low, high, longest) for low, high in pairwise(runs)]
+    return np.concatenate([*pieces, [klass.size]]).astype(np.int64)
+
+
+def _first_sign_change(old: np.ndarray, d: np.ndarray) -> float:
+    """The largest t <= 1 up to which no entry of ``old + t d`` changes sign."""
+    crossing = (old + d) * old <= 0.0
+    return float(min(1.0, (-old[crossing] / d[crossing]).min(initial=1.0)))
+
+
+def _kept_signs(old: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """``old + change``, with zero for the entries that would change sign."""
+    new = old + change
+    return np.where(new * old > 0.0, new, 0.0)
+
+
+def _rows(row: np.ndarray) -> int:
+    return int(row.max()) + 1 if row.size else 1
