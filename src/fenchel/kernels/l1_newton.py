@@ -2,8 +2,8 @@
 
 Entries e = (j, l) of U have their values of X packed one after the other: ``start`` (E + 1,),
 ``position`` and ``x``. Positions p stand for the (sample, class) pairs with curvature, with
-``row``, ``weight`` and ``share`` as from :mod:`fenchel.kernels.curvature`. D and mean are ``X s`` there and
-its share-weighted mean by row.
+``row``, ``weight`` and ``share`` as from :mod:`fenchel.kernels.curvature`. D and mean are
+``X s`` there and its share-weighted mean by row.
 """
 
 from __future__ import annotations

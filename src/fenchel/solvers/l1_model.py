@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from fenchel.kernels import l1_newton as kernels
+from fenchel.threads import one_thread
 
 #: Class blocks of the preconditioner have at most this many entries.
 BLOCK = 256
@@ -49,6 +50,25 @@ def minimise_model(
     s : the steps.
     n_iter : conjugate gradient iterations made.
     """
+    with one_thread():
+        return _minimise(
+            klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
+        )
+
+
+def _minimise(
+    klass: np.ndarray,
+    packed: tuple,
+    positions: tuple,
+    g: np.ndarray,
+    u: np.ndarray,
+    penalty: np.ndarray,
+    damping: np.ndarray,
+    tol: float,
+    rounds: int,
+    sweeps: int,
+    max_cg: int,
+) -> tuple[np.ndarray, int]:
     size, row = u.size, positions[0]
     if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
         H = hessian(klass, packed, positions, damping)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,10 @@ from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.l1_model import minimise_model
 from fenchel.solvers.working_set import GROWTH, MIN_NEW, Columns, Entries, violators
+from fenchel.threads import one_thread
+
+#: Products with fewer multiplications than this are made by one thread.
+SMALL_WORK = 1 << 27
 
 #: Newton steps between two looks at all features.
 NEWTON_STEPS = 30
@@ -103,8 +108,11 @@ class PrimalDual(Solver):
         return state
 
     def advance(self, state: State, n_steps: int) -> None:
-        for _ in range(n_steps):
-            self._iterate(state)
+        problem = state.problem
+        small = problem.n * problem.d * problem.k < SMALL_WORK
+        with one_thread() if small else nullcontext():
+            for _ in range(n_steps):
+                self._iterate(state)
 
     def points(self, state: State) -> list[Point]:
         problem = state.problem
