@@ -25,8 +25,8 @@ def first_order(loss):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [exact(loss) for loss in LOSSES]
-    + [first_order(loss) for loss in ("hinge", "softmax")]
-    + [SparseLinearClassifierCV("softmax", alphas=[0.05, 0.03], cv=3, tol=1e-12, max_iter=30)]
+    + [first_order("hinge")]
+    + [SparseLinearClassifierCV(alphas=[0.03, 0.01], cv=3, tol=1e-12, max_iter=30)]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

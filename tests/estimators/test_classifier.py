@@ -12,6 +12,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -278,3 +279,15 @@ def test_digits_dense_and_sparse_agree():
     )
     assert dense.objective_ == pytest.approx(sparse.objective_, abs=2e-6)
     assert (dense.predict(X) == sparse.predict(X)).mean() > 0.99
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_alpha_is_one_over_c_times_the_weights(iris, weighted):
+    X, y = iris
+    weights = np.random.default_rng(0).integers(1, 4, y.size) if weighted else np.ones(y.size)
+    peer = LogisticRegression(l1_ratio=1, C=0.5, solver="saga", tol=1e-7, max_iter=10_000)
+    peer.fit(X, y, weights)
+    model = SparseLinearClassifier("softmax", alpha=1 / (0.5 * weights.sum()), tol=1e-8)
+    model.fit(X, y, weights)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-4)
