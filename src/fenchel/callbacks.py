@@ -1,0 +1,91 @@
+"""Who is told about a fit's checks: a function, scikit-learn's callbacks, and the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fenchel.driver import Callback
+from fenchel.termination import Record
+
+logger = logging.getLogger("fenchel")
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    FIT_FRAMES = 2  #: frames of the stack between the user and what ``fit`` calls
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        return method
+
+    FIT_FRAMES = 1
+
+
+class FitMonitor:
+    """One callback for the driver, which tells everyone; any of them can stop the fit.
+
+    Parameters
+    ----------
+    estimator : its callbacks, set by ``set_callbacks``, see every check as a subtask of the fit.
+    data : X, y, and the metadata, handed on to those callbacks.
+    callback : a plain function of a :class:`~fenchel.termination.Record`, or None.
+    verbose : at 1 and above every check is a line of the log.
+    """
+
+    def __init__(
+        self, estimator: Any, data: dict[str, Any], callback: Callback | None, verbose: int
+    ) -> None:
+        self.estimator, self.data = estimator, data
+        self.callback, self.verbose = callback, verbose
+        self.context = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=estimator, **data)
+
+    def __call__(self, record: Record) -> bool:
+        """Tell everyone about a check; True stops the fit."""
+        stop = False
+        if self.verbose > 0:
+            logger.info(
+                "iteration %d, %.1f s: primal %.6g, dual %.6g, certified gap %.3g, %d non-zeros",
+                record.iteration, record.wall, record.primal, record.dual, record.best_gap,
+                record.nnz,
+            )  # fmt: skip
+        if self.callback is not None:
+            stop = self.callback(record) is True
+        if self.context is not None:
+            check = self.context.subcontext(task_name="check")
+            check.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+            stop |= bool(check.call_on_fit_task_end(estimator=self.estimator, **self.data))
+        return stop
+
+    def end(self) -> None:
+        """The estimator is fitted."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=self.estimator, reconstruction_attributes={}, **self.data
+            )
+
+
+@contextmanager
+def shown(verbose: int) -> Iterator[None]:
+    """Show the log on the standard error stream: at 1 the checks, at 2 all that there is."""
+    if not verbose:
+        yield
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

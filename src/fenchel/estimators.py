@@ -1,0 +1,361 @@
+"""The scikit-learn estimator. It holds no mathematics: ``fenchel.solve`` does the work."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from fenchel import memory, persistence, prediction
+from fenchel.callbacks import (
+    FIT_FRAMES,
+    CallbackSupportMixin,
+    FitMonitor,
+    shown,
+    with_callbacks,
+)
+from fenchel.driver import Callback
+from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
+from fenchel.path import Path, regularisation_path, resolve_alpha
+from fenchel.problem import Matrix
+from fenchel.solve import Result, solve
+from fenchel.solvers.base import Solver, Start
+from fenchel.termination import Status
+
+
+class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
+    """What a fitted model can do; the subclasses fit it."""
+
+    coef_: Matrix
+    intercept_: np.ndarray
+    classes_: np.ndarray
+    loss: str | Loss
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _read(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores, (n, k); with two classes the second score less the first one, (n,)."""
+        X = self._read(X)
+        compute = prediction.margins if self.classes_.size == 2 else prediction.scores
+        return compute(X, self.coef_, self.intercept_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the highest score, (n,), without ever holding all scores."""
+        columns, _ = prediction.top(self._read(X), self.coef_, self.intercept_, 1)
+        return self.classes_[columns[:, 0]]
+
+    def predict_topk(
+        self, X: Any, n_top: int = 5, *, return_scores: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The ``n_top`` classes with the highest scores, best first, (n, n_top).
+
+        With ``return_scores`` their scores, of the same shape, are returned besides.
+        """
+        X = self._read(X)
+        if not 1 <= n_top <= self.classes_.size:
+            raise ValueError(
+                f"n_top must be between 1 and the number of classes ({self.classes_.size}), "
+                f"found {n_top}."
+            )
+        columns, values = prediction.top(X, self.coef_, self.intercept_, n_top)
+        labels = self.classes_[columns]
+        return (labels, values) if return_scores else labels
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """Probabilities of the classes, (n, k): softmax of the scores, or their projection onto
+        the simplex (sparsemax). The hinge loss has none.
+        """
+        self._probabilistic_loss()
+        return self._predict_proba
+
+    @property
+    def predict_log_proba(self) -> Callable[[Any], np.ndarray]:
+        """The logarithm of ``predict_proba``."""
+        self._probabilistic_loss()
+        return self._predict_log_proba
+
+    def _probabilistic_loss(self) -> Loss:
+        loss = get_loss(self.loss)
+        if not isinstance(loss, Softmax | Sparsemax):
+            raise AttributeError(
+                f"loss={self.loss!r} models no probabilities, so that there is no predict_proba: "
+                "use loss='softmax' or 'sparsemax', or calibrate this one with "
+                "sklearn.calibration.CalibratedClassifierCV."
+            )
+        return loss
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        X, loss = self._read(X), self._probabilistic_loss()
+        # f of these losses does not depend on y: the maximiser at z is the prediction
+        return prediction.scores(
+            X, self.coef_, self.intercept_, lambda Z: loss.argmax(Z, np.zeros(len(Z), np.intp))
+        )
+
+    def _predict_log_proba(self, X: Any) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # sparsemax gives exact zeros
+            return np.log(self._predict_proba(X))
+
+    def sparsify(self) -> LinearClassifier:
+        """Make ``coef_`` a CSR array."""
+        check_is_fitted(self)
+        self.coef_ = sp.csr_array(self.coef_)
+        return self
+
+    def densify(self) -> LinearClassifier:
+        """Make ``coef_`` a numpy array."""
+        check_is_fitted(self)
+        self.coef_ = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`fenchel.load` reads: no pickle, written at once."""
+        check_is_fitted(self)
+        persistence.save(self, path)
+
+    def _set_result(self, result: Result, dtype: np.dtype) -> None:
+        """Take over a solution and its certificate."""
+        self.coef_ = prediction.compact(result.U.T, dtype)
+        intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
+        # scores may be shifted by a constant: the intercepts sum to zero
+        self.intercept_ = (intercept - intercept.mean()).astype(dtype)
+        self.n_iter_ = result.n_iter
+        self.objective_, self.dual_objective_ = result.primal, result.dual
+        self.dual_gap_ = result.gap
+        self.status_, self.history_ = str(result.status), result.history
+
+
+class SparseLinearClassifier(LinearClassifier):
+    """A sparse multiclass linear classifier that comes with a certificate.
+
+    It minimises ``mean loss + alpha * sum_j penalty_factor_j sum_l |coef_[l, j]|``, where the mean
+    is weighted, so that ``alpha`` keeps its meaning whatever the number of samples.
+
+    Parameters
+    ----------
+    loss : "hinge" (multiclass SVM), "softmax" (multinomial logistic regression), "sparsemax", or an
+        object of :mod:`fenchel.losses`, such as ``Hinge(cost=...)``.
+    alpha : float >= 0, the penalty, in the unit that ``alpha_scale`` names.
+    alpha_scale : "absolute", or "max": alpha is then a fraction of :func:`fenchel.lambda_max`, the
+        smallest penalty whose solution is zero (for the hinge loss that of the problem without
+        intercept).
+    tol : fit stops when ``dual_gap_ <= tol * P(0)``, where P(0) is the objective at zero (hinge: 1,
+        softmax: log k), whatever the weights and the order of the classes.
+    solver : "auto", the name of a solver of :func:`fenchel.solve`, or a solver object.
+    fit_intercept : whether each class has a constant, which is not penalised.
+    class_weight : None, "balanced", or a dictionary from label to a factor on the sample weights.
+    penalty_factor : (d,) factors >= 0 on alpha, or None; 0 leaves a feature without penalty.
+    penalty : "l1", or "group": a feature is used by all classes or by none.
+    max_iter, max_time : limits on iterations and on seconds, or None.
+    warm_start : start from the last solution, primal and dual, where its shape allows it.
+    random_state : seed of the randomised solvers.
+    verbose : 1 shows the checks of the certificate on standard error, 2 all that is logged.
+    callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
+        stops the fit. scikit-learn's own callbacks (``set_callbacks``) work too.
+
+    Attributes
+    ----------
+    coef_ : (k, d), one row a class, also for two classes; a CSR array where that is smaller than a
+        numpy array of more than 1 MiB (``densify()`` undoes it). float32 if X is float32.
+    intercept_ : (k,), summing to zero.
+    classes_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    objective_, dual_objective_, dual_gap_ : float. The optimum lies between ``dual_objective_`` and
+        ``objective_``; ``dual_gap_`` is their difference, computed in float64 (before rounding to
+        float32 if X is float32).
+    status_ : "converged", "max_iter", "max_time", "interrupted" or "diverged".
+    history_ : list of :class:`~fenchel.termination.Record`, one a check.
+    n_iter_ : iterations of the solver.
+    alpha_ : the penalty in absolute terms.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fenchel import SparseLinearClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparseLinearClassifier(loss="softmax", alpha=0.01).fit(X, y)
+    >>> model.status_, model.dual_gap_ < 0.0011, model.score(X, y) > 0.95
+    ('converged', True, True)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        alpha: float = 1e-3,
+        *,
+        alpha_scale: str = "absolute",
+        tol: float = 1e-3,
+        solver: str | Solver = "auto",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        penalty_factor: Any = None,
+        penalty: str = "l1",
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.alpha_scale = alpha_scale
+        self.tol = tol
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.penalty_factor = penalty_factor
+        self.penalty = penalty
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseLinearClassifier:
+        """Fit the model; a weight is a repetition of its row."""
+        X, y, weights = read_training_data(self, X, y, sample_weight)
+        memory.check(X, self.classes_.size)
+        options = problem_options(self, weights)
+        self.alpha_ = resolve_alpha(X, y, self.alpha, self.alpha_scale, options)
+        monitor = FitMonitor(self, {"X": X, "y": y}, self.callback, self.verbose)
+        with shown(self.verbose):
+            result = solve(
+                X, y, lam=self.alpha_, start=self._start(X), callback=monitor, **options
+            )  # fmt: skip
+        self._set_result(result, X.dtype)
+        if self.warm_start:
+            self._dual_ = result.V
+        warn_unless_converged(result, self.tol, get_loss(self.loss), weights, y)
+        monitor.end()
+        return self
+
+    def path(
+        self, X: Any, y: Any, sample_weight: Any = None, *, alphas: Any = 20, eps: float = 1e-2
+    ) -> Path:
+        """Fit a whole regularisation path, each point started from the one before.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in ``fit``; the estimator itself is not fitted.
+        alphas : the penalties, in the unit of ``alpha_scale``; or how many of them, spaced
+            geometrically from :func:`fenchel.lambda_max` down to ``eps`` times that.
+        eps : the smallest penalty as a fraction of the largest, where ``alphas`` is a number.
+
+        Returns
+        -------
+        Path
+            A list of points, each with its penalty, coefficients and certificate.
+        """
+        reader = BaseEstimator.__new__(type(self))
+        reader.__dict__.update(self.get_params(deep=False))
+        X, y, weights = read_training_data(reader, X, y, sample_weight)
+        options = problem_options(self, weights)
+        with shown(self.verbose):
+            return regularisation_path(
+                X, y, alphas, eps=eps, scale=self.alpha_scale, options=options
+            )
+
+    def _start(self, X: Matrix) -> Start | None:
+        """The last solution where ``warm_start`` asks for it and where its shape fits."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        k, d = self.classes_.size, X.shape[1]
+        if self.coef_.shape != (k, d):
+            return None
+        U = self.coef_.T.astype(np.float64)
+        if self.fit_intercept:
+            stack = sp.vstack if sp.issparse(U) else np.vstack
+            U = stack([U, self.intercept_[None, :].astype(np.float64)])
+        V = getattr(self, "_dual_", None)
+        return Start(U, V if V is not None and V.shape == (X.shape[0], k) else None)
+
+
+def read_training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
+    """Check the data, set ``classes_``, and return X, y and the weights with the class weights."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    estimator.classes_, codes = np.unique(y, return_inverse=True)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if estimator.class_weight is None:
+        return X, y, sample_weight
+    if sample_weight is None:
+        sample_weight = np.ones(X.shape[0])
+    if isinstance(estimator.class_weight, str) and estimator.class_weight == "balanced":
+        totals = np.bincount(codes, weights=sample_weight)
+        factors = sample_weight.sum() / (totals.size * np.where(totals > 0, totals, 1.0))
+    else:
+        factors = compute_class_weight(estimator.class_weight, classes=estimator.classes_, y=y)
+    return X, y, sample_weight * factors[codes]
+
+
+def problem_options(estimator: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    """The estimator's parameters as arguments of :func:`fenchel.solve`, except the penalty."""
+    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+    return {
+        "loss": estimator.loss,
+        "tol": estimator.tol,
+        "solver": estimator.solver,
+        "fit_intercept": estimator.fit_intercept,
+        "sample_weight": weights,
+        "penalty_factor": estimator.penalty_factor,
+        "penalty": estimator.penalty,
+        "max_iter": estimator.max_iter,
+        "max_time": estimator.max_time,
+        "rng": seed,
+    }
+
+
+def warn_unless_converged(
+    result: Result, tol: float, loss: Loss, weights: np.ndarray | None, y: np.ndarray
+) -> None:
+    """One warning with the gap, the tolerance in the same unit, and what to try."""
+    if result.status == Status.CONVERGED:
+        return
+    k = result.classes.size
+    codes = np.searchsorted(result.classes, y)
+    masses = np.bincount(codes, weights=weights, minlength=k)
+    zero = np.zeros((1, k))
+    at_zero = sum(float(m * loss.value(zero, np.array([l]))[0]) for l, m in enumerate(masses))
+    at_zero /= masses.sum()
+    remedy = {
+        Status.MAX_ITER: "raise max_iter",
+        Status.MAX_TIME: "raise max_time",
+        Status.DIVERGED: "scale the features, for example with StandardScaler",
+    }.get(result.status, "let it run longer")
+    warnings.warn(
+        f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
+        f"than tol * P(0) = {tol:.3g} * {at_zero:.3g} = {tol * at_zero:.3g}: {remedy}, scale the "
+        "features, or raise tol or alpha. The model is the best point found, and its objective is "
+        f"at most {result.gap:.3g} above the smallest.",
+        ConvergenceWarning,
+        stacklevel=2 + FIT_FRAMES,
+    )

@@ -1,0 +1,175 @@
+"""Regularisation paths: many penalties on the same data, each started from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel.lambda_max import lambda_max
+from fenchel.losses import get_loss
+from fenchel.prediction import compact
+from fenchel.problem import Matrix, Problem
+from fenchel.solve import Result, solve
+from fenchel.validation import check_number
+
+#: What of the options of ``solve`` belongs to the problem and not to the solver.
+PROBLEM_OPTIONS = ("loss", "sample_weight", "penalty_factor", "penalty")
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One penalty of a path: the model and its certificate.
+
+    Attributes
+    ----------
+    alpha : the penalty, in absolute terms.
+    coef : (k, d) array or CSR array; intercept : (k,) array.
+    objective, dual_objective, dual_gap : the certificate, as in ``SparseLinearClassifier``.
+    status, n_iter, seconds : how and at what cost the point was found.
+    """
+
+    alpha: float
+    coef: Matrix
+    intercept: np.ndarray
+    objective: float
+    dual_objective: float
+    dual_gap: float
+    status: str
+    n_iter: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Path(Sequence):
+    """The points of a regularisation path, the largest penalty first.
+
+    Attributes
+    ----------
+    points : list of :class:`PathPoint`.
+    classes : (k,) array, the labels in row order of the coefficients.
+    """
+
+    points: list[PathPoint]
+    classes: np.ndarray
+
+    @property
+    def alphas(self) -> np.ndarray:
+        """The penalties."""
+        return np.array([point.alpha for point in self.points])
+
+    @property
+    def dual_gaps(self) -> np.ndarray:
+        """The certified gaps."""
+        return np.array([point.dual_gap for point in self.points])
+
+    @property
+    def nonzeros(self) -> np.ndarray:
+        """Non-zero coefficients of each point."""
+        return np.array([_count(point.coef) for point in self.points])
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.points[index]
+
+
+def regularisation_path(
+    X: Matrix, y: np.ndarray, alphas: Any, *, eps: float, scale: str, options: dict[str, Any]
+) -> Path:
+    """All points of a path, see ``SparseLinearClassifier.path``; ``options`` are for ``solve``."""
+    grid = penalties(X, y, alphas, eps=eps, scale=scale, options=options)
+    points, classes = [], np.empty(0)
+    for alpha, result in walk(X, y, grid, options):
+        points.append(_point(alpha, result, X.dtype))
+        classes = result.classes
+    return Path(points, classes)
+
+
+def walk(
+    X: Matrix, y: np.ndarray, alphas: np.ndarray, options: dict[str, Any], **more: Any
+) -> Iterator[tuple[float, Result]]:
+    """Solve for one penalty after the other; only the last solution is kept in memory."""
+    result: Result | None = None
+    for alpha in alphas:
+        result = solve(X, y, lam=float(alpha), start=result, **options, **more)
+        yield float(alpha), result
+
+
+def penalties(
+    X: Matrix, y: np.ndarray, alphas: Any, *, eps: float, scale: str, options: dict[str, Any]
+) -> np.ndarray:
+    """The penalties of a path in absolute terms, the largest first."""
+    if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
+        if alphas < 1:
+            raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
+        eps = check_number("eps", eps, positive=True, remedy="give a fraction such as 1e-2")
+        return largest_penalty(X, y, options) * np.geomspace(1.0, eps, int(alphas))
+    found = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+    if found.size == 0 or not np.isfinite(found).all() or found[-1] < 0:
+        raise ValueError("alphas must be finite numbers >= 0, at least one, or how many to try.")
+    return found * _unit(X, y, scale, options)
+
+
+def resolve_alpha(
+    X: Matrix, y: np.ndarray, alpha: float, scale: str, options: dict[str, Any]
+) -> float:
+    """The penalty in absolute terms."""
+    alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
+    return alpha * _unit(X, y, scale, options)
+
+
+def _unit(X: Matrix, y: np.ndarray, scale: str, options: dict[str, Any]) -> float:
+    if scale not in ("absolute", "max"):
+        raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
+    if scale == "absolute":
+        return 1.0
+    free = options["fit_intercept"] and not get_loss(options["loss"]).affine
+    chosen = {name: options[name] for name in PROBLEM_OPTIONS}
+    return _finite(lambda_max(X, y, fit_intercept=free, **chosen))
+
+
+def largest_penalty(X: Matrix, y: np.ndarray, options: dict[str, Any]) -> float:
+    """Where a path starts: ``lambda_max``, or for the hinge loss a bound that costs one product.
+
+    The bound takes one of the dual points that are optimal at U = 0, mass shared by all wrong
+    classes, where ``lambda_max`` searches for the best by a linear program. Beside an intercept
+    it is an estimate: exact where the classes are of one size.
+    """
+    if not get_loss(options["loss"]).affine:
+        return _unit(X, y, "max", options)
+    problem = Problem.from_data(X, y, lam=0.0, **{name: options[name] for name in PROBLEM_OPTIONS})
+    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    norms, c = problem.gradient_row_norms(V), problem.penalty_factor
+    return _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
+
+
+def _finite(value: float) -> float:
+    if not 0 < value < np.inf:
+        raise ValueError(
+            f"lambda_max is {value:g} here (X without signal, or a feature without penalty): give "
+            "alpha or alphas in absolute terms."
+        )
+    return value
+
+
+def _point(alpha: float, result: Result, dtype: np.dtype) -> PathPoint:
+    intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
+    return PathPoint(
+        alpha=alpha,
+        coef=compact(result.U.T, dtype),
+        intercept=(intercept - intercept.mean()).astype(dtype),
+        objective=result.primal,
+        dual_objective=result.dual,
+        dual_gap=result.gap,
+        status=str(result.status),
+        n_iter=result.n_iter,
+        seconds=result.seconds,
+    )
+
+
+def _count(coef: Matrix) -> int:
+    return int(coef.nnz) if hasattr(coef, "nnz") else int(np.count_nonzero(coef))

@@ -1,0 +1,94 @@
+"""Scores in blocks of rows: no (n, k) array is made unless it is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import get_config
+from sklearn.utils import gen_batches
+
+from fenchel.problem import Matrix
+
+#: Arrays of the size of a block of scores that live at the same time: the scores, a product on
+#: its way to them, and what is computed from them.
+ARRAYS = 4
+
+#: Up to this many best classes are found one after the other, more of them by sorting the row.
+FEW = 16
+
+#: Coefficients stay an array below this size, however sparse they are.
+SMALL_BYTES = 1 << 20
+
+
+def compact(coef: Matrix, dtype: np.dtype) -> Matrix:
+    """The coefficients as an array, or as a CSR array where that is smaller and it matters."""
+    nonzeros = coef.nnz if sp.issparse(coef) else np.count_nonzero(coef)
+    k, d = coef.shape
+    size = k * d * dtype.itemsize
+    if size > SMALL_BYTES and nonzeros * (dtype.itemsize + 4) + 4 * (k + 1) < size:
+        return sp.csr_array(coef, dtype=dtype)
+    dense = coef.toarray() if sp.issparse(coef) else coef
+    return np.ascontiguousarray(dense, dtype=dtype)
+
+
+def score_blocks(X: Matrix, coef: Matrix, intercept: np.ndarray) -> Iterator[tuple[slice, Any]]:
+    """Yield ``(rows, X[rows] @ coef.T + intercept)``; either matrix may be sparse and is used so.
+
+    A block and what is computed from it stay within scikit-learn's ``working_memory`` (in MiB,
+    1024 unless ``sklearn.set_config`` says otherwise).
+    """
+    budget = int(get_config()["working_memory"] * 2**20)
+    for rows in gen_batches(X.shape[0], max(1, budget // (ARRAYS * coef.shape[0] * 8))):
+        yield rows, _product(X[rows], coef) + intercept
+
+
+def _product(X: Matrix, coef: Matrix) -> np.ndarray:
+    if sp.issparse(coef) and not sp.issparse(X):
+        return (coef @ X.T).T  # the sparse factor first, so that it stays sparse
+    product = X @ coef.T
+    return product.toarray() if sp.issparse(product) else product
+
+
+def scores(
+    X: Matrix,
+    coef: Matrix,
+    intercept: np.ndarray,
+    transform: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
+    """All scores, (n, k), or what ``transform`` makes of each block of them."""
+    out = np.empty((X.shape[0], coef.shape[0]), dtype=np.result_type(X, coef, intercept))
+    for rows, Z in score_blocks(X, coef, intercept):
+        out[rows] = Z if transform is None else transform(Z)
+    return out
+
+
+def margins(X: Matrix, coef: Matrix, intercept: np.ndarray) -> np.ndarray:
+    """The second class's score less the first one's, (n,)."""
+    out = np.empty(X.shape[0], dtype=np.result_type(X, coef, intercept))
+    for rows, Z in score_blocks(X, coef, intercept):
+        out[rows] = Z[:, 1] - Z[:, 0]
+    return out
+
+
+def top(X: Matrix, coef: Matrix, intercept: np.ndarray, n_top: int) -> tuple[Any, Any]:
+    """The column numbers and the scores of the ``n_top`` highest scores of each row, best first.
+
+    Equal scores are ordered by column.
+    """
+    columns = np.empty((X.shape[0], n_top), dtype=np.intp)
+    values = np.empty((X.shape[0], n_top), dtype=np.result_type(X, coef, intercept))
+    for rows, Z in score_blocks(X, coef, intercept):
+        best = columns[rows]
+        if n_top <= FEW:
+            for place in range(n_top):
+                best[:, place] = Z.argmax(axis=1)
+                here = np.arange(len(Z)), best[:, place]
+                values[rows, place] = Z[here]
+                Z[here] = -np.inf
+        else:
+            best[:] = np.argsort(-Z, axis=1, kind="stable")[:, :n_top]
+            values[rows] = np.take_along_axis(Z, best, axis=1)
+    return columns, values

@@ -1,0 +1,106 @@
+"""Regularisation paths, and the choice of a penalty by cross-validation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+import fenchel
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
+from fenchel.cross_validation import choose
+from fenchel.path import largest_penalty
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_every_point_of_a_path_is_certified(iris, loss, fit_intercept):
+    X, y = iris
+    model = SparseLinearClassifier(loss=loss, tol=1e-5, fit_intercept=fit_intercept)
+    path = model.path(X, y, alphas=5)
+    assert not hasattr(model, "coef_")
+    assert len(path) == 5
+    assert path.nonzeros[0] == 0
+    assert path.nonzeros[-1] > 0
+    assert (path.dual_gaps <= 1e-5 * np.log(3)).all()
+    for point in path:
+        alone = fenchel.solve(
+            X, y, loss=loss, lam=point.alpha, tol=1e-7, fit_intercept=fit_intercept
+        )
+        assert point.dual_objective <= alone.primal
+        assert point.objective >= alone.dual
+        scores = X @ point.coef.T + point.intercept
+        risk = fenchel.losses.get_loss(loss).value(scores, y).mean()
+        value = risk + point.alpha * np.abs(point.coef).sum()
+        assert point.objective == pytest.approx(value, rel=1e-12)
+
+
+def test_the_hinge_path_starts_at_or_above_lambda_max(iris):
+    X, y = iris
+    options = {"loss": "hinge", "sample_weight": None, "penalty_factor": None, "penalty": "l1",
+               "fit_intercept": False}  # fmt: skip
+    found, smallest = largest_penalty(X, y, options), fenchel.lambda_max(X, y)
+    assert smallest <= found * (1 + 1e-6) <= 3 * smallest
+
+
+def test_given_penalties_are_sorted_and_checked(iris):
+    X, y = iris
+    model = SparseLinearClassifier(loss="softmax", alpha_scale="max")
+    path = model.path(X, y, alphas=[0.1, 0.5])
+    largest = fenchel.lambda_max(X, y, loss="softmax", fit_intercept=True)
+    np.testing.assert_allclose(path.alphas, [0.5 * largest, 0.1 * largest])
+    for bad in ([], [-1.0], [np.nan], 0):
+        with pytest.raises(ValueError, match="alphas must be"):
+            model.path(X, y, alphas=bad)
+    with pytest.raises(ValueError, match="in absolute terms"):
+        SparseLinearClassifier(penalty_factor=np.zeros(4)).path(X, y)
+
+
+def test_choice_by_score_and_by_one_standard_error():
+    scores = np.array([[0.5, 0.5, 0.5], [0.88, 0.9, 0.92], [0.9, 0.95, 0.85], [0.8, 1.0, 0.96]])
+    assert choose(scores, "best") == 3
+    assert choose(scores, "one-standard-error") == 1  # 0.92 - 0.061 <= 0.90
+    assert choose(np.ones((3, 2)), "best") == 0  # of equals the sparsest
+
+
+def test_cross_validation(iris):
+    X, y = iris
+    options = {"loss": "softmax", "alphas": 6, "eps": 1e-3, "cv": StratifiedKFold(3)}
+    model = SparseLinearClassifierCV(**options).fit(X, y)
+    assert model.scores_.shape == model.dual_gaps_.shape == (6, 3)
+    assert (model.dual_gaps_ <= 1e-3 * np.log(3)).all()
+    assert model.alpha_ == model.alphas_[model.scores_.mean(axis=1).argmax()]
+    alone = SparseLinearClassifier(loss="softmax", alpha=model.alpha_).fit(X, y)
+    assert abs(alone.objective_ - model.objective_) <= max(alone.dual_gap_, model.dual_gap_)
+    train, test = next(iter(StratifiedKFold(3).split(X, y)))
+    fold = SparseLinearClassifier(loss="softmax", alpha=model.alphas_[-1], tol=1e-6)
+    score = fold.fit(X[train], y[train]).score(X[test], y[test])
+    assert model.scores_[-1, 0] == pytest.approx(score, abs=0.03)
+    parallel = SparseLinearClassifierCV(**options, n_jobs=2).fit(X, y)
+    assert (parallel.scores_ == model.scores_).all()
+    assert (parallel.coef_ == model.coef_).all()
+
+
+def test_one_standard_error_is_sparser(iris):
+    X, y = iris
+    options = {"loss": "softmax", "alphas": 8, "eps": 1e-3, "cv": 3}
+    best = SparseLinearClassifierCV(**options).fit(X, y)
+    simple = SparseLinearClassifierCV(**options, selection="one-standard-error").fit(X, y)
+    assert simple.alpha_ >= best.alpha_
+    assert simple.alpha_ == simple.alphas_[choose(simple.scores_, "one-standard-error")]
+    with pytest.raises(ValueError, match="selection must be"):
+        SparseLinearClassifierCV(selection="1se").fit(X, y)
+
+
+def test_other_scores(iris):
+    X, y = iris
+    model = SparseLinearClassifierCV(loss="softmax", alphas=3, cv=3, scoring="neg_log_loss")
+    assert (model.fit(X, y).scores_ < 0).all()

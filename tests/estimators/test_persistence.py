@@ -1,0 +1,166 @@
+"""Model files: nothing is lost, and nothing in a file is believed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+
+import fenchel
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
+from fenchel.losses import Hinge, SeparableLoss
+from fenchel.persistence import ModelFileError
+
+X, CODES = load_iris(return_X_y=True)
+NAMES = np.array(["set", "versi", "virg"])
+
+
+def fitted(y=CODES, **params):
+    return SparseLinearClassifier(**{"loss": "softmax", "alpha": 1e-2} | params).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "params"),
+    [
+        (CODES, {}),
+        (CODES - 1.0, {"class_weight": {0.0: 2.0}}),
+        (NAMES[CODES], {"class_weight": {"set": 2.0}, "penalty_factor": [1, 2, 3, 4]}),
+        (NAMES.astype(object)[CODES], {"class_weight": "balanced", "random_state": 3}),
+        (CODES == 0, {"loss": "hinge"}),
+        (CODES, {"loss": Hinge(cost=1 - np.eye(3))}),
+    ],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nothing_is_lost(tmp_path, labels, params, sparse):
+    model = fitted(labels, **params)
+    model = model.sparsify() if sparse else model
+    model.save(tmp_path / "model.npz")
+    again = fenchel.load(tmp_path / "model.npz")
+    assert sp.issparse(again.coef_) == sparse
+    assert (again.densify().coef_ == model.densify().coef_).all()
+    assert (again.intercept_ == model.intercept_).all()
+    assert again.classes_.dtype == model.classes_.dtype
+    assert (again.predict(X) == model.predict(X)).all()
+    for name in ("objective_", "dual_gap_", "status_", "n_iter_", "alpha_", "history_"):
+        assert getattr(again, name) == getattr(model, name)
+    assert again.get_params()["class_weight"] == params.get("class_weight")
+    assert again.get_params()["random_state"] == params.get("random_state")
+    np.testing.assert_array_equal(again.penalty_factor, params.get("penalty_factor"))
+    assert repr(again.loss) == repr(model.loss)
+    assert list(tmp_path.iterdir()) == [tmp_path / "model.npz"]
+
+
+def test_feature_names_and_cross_validated_models(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
+    model = SparseLinearClassifierCV(alphas=3, cv=2).fit(frame, CODES)
+    model.save(tmp_path / "model.npz")
+    again = fenchel.load(tmp_path / "model.npz")
+    assert again.feature_names_in_.tolist() == list("abcd")
+    assert again.alpha == again.alpha_ == model.alpha_
+    assert (again.predict(frame) == model.predict(frame)).all()
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    before = path.read_bytes()
+    square = SeparableLoss(lambda v, true: 0.5 * v**2, lambda v, true: v)
+    bad = fitted()
+    bad.loss = square
+    with pytest.raises(ValueError, match="an object of your own"):
+        bad.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def rewritten(path, **members):
+    """A copy of a model file with some members replaced."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    for name, value in members.items():
+        if name == "header":
+            header = json.loads(content["header.json"])
+            content["header.json"] = json.dumps(header | value).encode()
+        elif isinstance(value, bytes):
+            content[f"{name}.npy"] = value
+        else:
+            buffer = io.BytesIO()
+            np.save(buffer, value, allow_pickle=True)
+            content[f"{name}.npy"] = buffer.getvalue()
+    changed = path.with_name("changed.npz")
+    with zipfile.ZipFile(changed, "w") as archive:
+        for name, value in content.items():
+            archive.writestr(name, value)
+    return changed
+
+
+def huge():
+    """The header of an array of 8 PB, and nothing behind it."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**6)}
+    )
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"coef_data": huge()}, "coef_data declares"),
+        ({"coef_data": np.array([None] * 3, dtype=object)}, "type object"),
+        ({"coef_indices": np.full(4, 9)}, "do not fit|out of range"),
+        ({"coef_indptr": np.array([0, 3, 1, 4])}, "decrease|do not fit"),
+        ({"intercept": np.array([0.0, np.nan, 0.0])}, "intercept not finite"),
+        ({"intercept": np.zeros(4)}, "intercept has shape"),
+        ({"classes": np.zeros(3)}, "not distinct"),
+        ({"header": {"version": 99}}, "version is 99"),
+        ({"header": {"format": "other"}}, "no such header"),
+        ({"header": {"shape": [3, 5]}}, "feature|shape|readable"),
+        ({"header": {"shape": "many"}}, "readable"),
+        ({"header": {"loss": "os.system"}}, "unknown loss"),
+        ({"header": {"params": {}}}, "readable"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path, members, message):
+    path = tmp_path / "model.npz"
+    model = fitted(penalty_factor=[1, 1, 1, 1]).sparsify()
+    model.coef_ = sp.csr_array(np.array([[1.0, 0, 2, 0], [0, 3, 0, 0], [0, 0, 0, 4]]))
+    model.save(path)
+    fenchel.load(path)
+    with pytest.raises(ModelFileError, match=message):
+        fenchel.load(rewritten(path, **members))
+
+
+def test_truncated_files_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for size in [0, 1, 100, len(content) // 2, len(content) - 1]:
+        path.write_bytes(content[:size])
+        with pytest.raises(ModelFileError):
+            fenchel.load(path)
+    for _ in range(200):  # a flipped byte is refused, or falls where it does no harm
+        flipped = bytearray(content)
+        flipped[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        path.write_bytes(flipped)
+        with contextlib.suppress(ModelFileError):
+            fenchel.load(path)
+    with pytest.raises(FileNotFoundError):
+        fenchel.load(tmp_path / "none.npz")
+
+
+def test_skops(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    model = fitted()
+    skops.dump(model, tmp_path / "model.skops")
+    unknown = skops.get_untrusted_types(file=tmp_path / "model.skops")
+    assert all(name.startswith("fenchel.") for name in unknown)
+    again = skops.load(tmp_path / "model.skops", trusted=unknown)
+    assert (again.predict(X) == model.predict(X)).all()
