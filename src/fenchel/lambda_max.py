@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
+from fenchel.driver import run
 from fenchel.losses import Loss
-from fenchel.problem import Problem
+from fenchel.losses.base import true_class
+from fenchel.problem import Matrix, Problem
+from fenchel.solvers.base import Start
+from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.termination import Budget
 
-#: Relative accuracy where lambda_max is the value of a linear program.
-ACCURACY = 1e-7
+#: Relative accuracy where lambda_max is the value of a game.
+ACCURACY = 1e-5
 
-#: Constraints that one round of the linear program may add.
-BATCH = 300
+#: Relative gap of the first solutions, while no lower bound is known.
+COARSE = 1e-2
+
+#: Solutions at the most; whatever is known by then is still an upper bound.
+MAX_ROUNDS = 60
 
 
 def lambda_max(
@@ -34,8 +42,9 @@ def lambda_max(
     U = 0 is optimal when a dual point V that is optimal at U = 0 satisfies
     ``||G_U(j,:)||_* <= lam c_j`` for every feature j. Softmax and sparsemax have one such V. For
     the hinge loss every distribution over the wrong classes is one, and the best of them is found
-    by a linear program; the value returned is then at most 1e-7 (relatively) above the smallest,
-    and never below. It is infinite where a feature without penalty already lowers the loss.
+    from both sides by solving the penalised problem a few times; the value returned is then at
+    most 1e-5 (relatively) above the smallest, and never below. It is infinite where a feature
+    without penalty already lowers the loss.
     """
     problem = Problem.from_data(
         X,
@@ -99,66 +108,47 @@ def _free_entries(problem: Problem) -> np.ndarray | None:
 
 
 def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
-    """``min_V max_{j,l} |G_U(j,l)| / c_j`` over the free entries, by constraint generation.
+    """``min_V max_{j,l} |G_U(j,l)| / c_j`` over the free entries, between bounds that meet.
 
-    Few of the d x k constraints bind, so they are added as they are violated. The relaxed program
-    bounds the value from below, and its V, evaluated on all constraints, from above.
+    Any V on the free entries bounds the value from above. Any U bounds it from below, by how fast
+    the loss falls along it: ``-slope(U) / sum_j c_j ||U(j,:)||``. A solution just below lambda_max
+    is such a U, one just above it comes with such a V; so the penalised problem is solved at the
+    best lower bound so far until both are there.
     """
-    if np.any(problem.penalty_factor == 0):
-        return _ratio(problem, np.abs(problem.gradient(V)).max(axis=1))
-    rows, columns = np.nonzero(free)
-    columns_of_X = sp.csc_array(problem.design.X)
-    simplex = sp.csr_array((np.ones(rows.size), (rows, np.arange(rows.size))))
-    chosen = np.zeros((problem.d, problem.k), dtype=bool)
-    lower, upper = 0.0, np.inf
-    while True:
-        ratios = np.abs(problem.gradient(V)) / problem.penalty_factor[:, None]
-        upper = min(upper, float(ratios.max()))
-        if upper <= lower * (1 + ACCURACY) or upper == 0.0:
-            return upper
-        ratios[chosen | (ratios <= lower * (1 + 0.1 * ACCURACY))] = 0.0
-        add = np.argsort(ratios, axis=None)[::-1][:BATCH]
-        add = add[ratios.ravel()[add] > 0]
-        if add.size == 0:
-            return upper
-        chosen.ravel()[add] = True
-        lower, V = _relaxed_game(problem, chosen, rows, columns, simplex, columns_of_X, upper)
+    upper = _ratio(problem, problem.gradient_row_norms(V))
+    if upper in (0.0, np.inf) or np.any(problem.penalty_factor == 0):
+        return upper
+    lower, lam, tol = 0.0, 0.5 * upper, COARSE
+    start: Start | None = None
+    for _ in range(MAX_ROUNDS):
+        budget = Budget(tol=tol, max_iter=PrimalDual.default_max_iter)
+        point = run(replace(problem, lam=lam), PrimalDual(), budget, start=start).certificate
+        U, V = point.U, _on_free(point.V, free)
+        upper = min(upper, _ratio(problem, problem.gradient_row_norms(V)))
+        size = float(problem.penalty_factor @ problem.row_norms(U))
+        if size > 0.0:
+            lower = max(lower, -_slope(problem, U, free) / size)
+        if upper <= lower * (1 + ACCURACY):
+            break
+        if lower == 0.0:
+            lam *= 0.7
+        else:
+            tol = 0.1 * (tol if size == 0.0 else max(tol, ACCURACY))
+            lam = lower * (1 + 0.3 * ACCURACY)
+        start = Start(point.U, point.V)
+    return upper
 
 
-def _relaxed_game(
-    problem: Problem,
-    chosen: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    simplex: sp.csr_array,
-    columns_of_X: sp.csc_array,
-    scale: float,
-) -> tuple[float, np.ndarray]:
-    """The game restricted to the chosen (feature, class) constraints.
+def _on_free(V: Matrix, free: np.ndarray) -> np.ndarray:
+    """V with its mass on the free entries alone."""
+    V = np.where(free, V.toarray() if sp.issparse(V) else V, 0.0)
+    V[V.sum(axis=1) < 1e-9] += 1.0
+    V *= free
+    return V / V.sum(axis=1, keepdims=True)
 
-    Tolerances of the linear program are absolute, so its values are brought to about one.
-    """
-    features, labels = np.nonzero(chosen)
-    by_class = [np.flatnonzero(columns == l) for l in range(problem.k)]
-    G = sp.lil_array((features.size, rows.size))
-    offsets = np.empty(features.size)
-    for at, (j, l) in enumerate(zip(features, labels, strict=True)):
-        x = problem.weights * (columns_of_X[:, [j]].toarray().ravel() / scale)
-        entries = by_class[l][x[rows[by_class[l]]] != 0]
-        G[[at], entries] = x[rows[entries]]
-        offsets[at] = x[problem.y == l].sum()
-    G = G.tocsr()
-    c = sp.csr_array(problem.penalty_factor[features][:, None])
-    solution = linprog(
-        np.append(np.zeros(rows.size), 1.0),
-        A_ub=sp.vstack([sp.hstack([G, -c]), sp.hstack([-G, -c])]),
-        b_ub=np.concatenate([offsets, -offsets]),
-        A_eq=sp.hstack([simplex, sp.csr_array((problem.n, 1))]),
-        b_eq=np.ones(problem.n),
-        method="highs-ipm",
-    )
-    if solution.status != 0:
-        raise RuntimeError(f"the linear program for lambda_max failed: {solution.message}")
-    V = np.zeros((problem.n, problem.k))
-    V[rows, columns] = np.maximum(solution.x[:-1], 0.0)
-    return scale * float(solution.fun), V / V.sum(axis=1, keepdims=True)
+
+def _slope(problem: Problem, U: Matrix, free: np.ndarray) -> float:
+    """How the mean loss changes along U, from U = 0: ``sum_i w_i max_{l free} z_l - z_y``."""
+    Z = problem.design.matmul(U)
+    best = np.where(free, Z, -np.inf).max(axis=1)
+    return float(problem.weights @ (best - true_class(Z, problem.y)))
