@@ -136,7 +136,7 @@ def largest_penalty(X: Matrix, y: np.ndarray, options: dict[str, Any]) -> float:
     """Where a path starts: ``lambda_max``, or for the hinge loss a bound that costs one product.
 
     The bound takes one of the dual points that are optimal at U = 0, mass shared by all wrong
-    classes, where ``lambda_max`` searches for the best by a linear program. Beside an intercept
+    classes, where ``lambda_max`` searches for the best. Beside an intercept
     it is an estimate: exact where the classes are of one size.
     """
     if not get_loss(options["loss"]).affine:
