@@ -114,8 +114,9 @@ def _match_masses(problem: Problem, V: Matrix) -> Matrix:
     t = max(0.0, float((1.0 - masses[used] / found[used]).max()))
     if t > 0.0:
         q = np.maximum(masses - (1.0 - t) * found, 0.0)
-        V *= 1.0 - t
-        V += t * (q / q.sum())
+        if q.sum() > 0.0:  # else the masses are there already, but for rounding
+            V *= 1.0 - t
+            V += t * (q / q.sum())
     return V
 
 
