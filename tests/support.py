@@ -14,20 +14,26 @@ from instances import Instance
 
 #: Solvers that take only some problems; they must refuse the others with a clear error.
 ONLY_LOSSES = {"sublinear": {"hinge"}}
-NO_GROUP_PENALTY = {"primal-dual", "sublinear", "partial-sampling", "full-sampling"}
+NO_GROUP_PENALTY = {"primal-dual", "sublinear", "full-sampling"}
 NO_RADIUS = {"primal-dual"}
+NO_COST = {"sublinear"}
+NO_FACTORS_IN_A_BALL = {"sublinear"}
 
 SOLVER_NAMES = sorted(SOLVERS)
 
 
 def refusal(solver: str, loss: str, instance: Instance) -> str | None:
     """The word that the solver's refusal must name; None where it takes the problem."""
-    if loss not in ONLY_LOSSES.get(solver, {loss}):
+    costly = instance.cost is not None and solver in NO_COST
+    if costly or loss not in ONLY_LOSSES.get(solver, {loss}):
         return "loss"
     if instance.penalty == "group" and solver in NO_GROUP_PENALTY:
         return "penalty"
     if instance.radius is not None and solver in NO_RADIUS:
         return "radius"
+    confined = instance.radius is not None or instance.lam == 0
+    if confined and instance.penalty_factor is not None and solver in NO_FACTORS_IN_A_BALL:
+        return "penalty_factor"
     return None
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import checker
 import reference
 from fenchel.certificate import Certificate, certify
+from fenchel.problem import Problem
 from instances import BY_NAME, LOSS_NAMES, Instance
 from support import make_problem
 
@@ -141,3 +142,21 @@ def test_zero_gap_at_a_known_optimum() -> None:
     certificate = certify(problem, np.zeros((problem.d, problem.k)), V)
     assert certificate.primal == pytest.approx(np.log(3))
     assert abs(certificate.gap) <= 1e-10
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("copies", [1, 3, 7, 10])
+def test_masses_that_already_match_stay_as_they_are(k: int, copies: int) -> None:
+    """With an intercept V must carry the labels' masses; rounding alone must not spoil one."""
+    n = k * copies
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    y = np.arange(n) % k
+    for loss in LOSS_NAMES:
+        problem = Problem.from_data(X, y, loss=loss, lam=1.0, fit_intercept=True)
+        others = (1 - np.eye(k)[y]) / (k - 1)
+        for V in (np.full((n, k), 1 / k), np.eye(k)[y], others):
+            certificate = certify(problem, np.zeros((problem.d, k)), V)
+            assert np.isfinite([certificate.primal, certificate.dual]).all()
+            assert np.isfinite(certificate.V).all()
+            assert certificate.dual <= certificate.primal + 1e-12
+            np.testing.assert_allclose(certificate.V.mean(axis=0), 1 / k, atol=1e-14)
