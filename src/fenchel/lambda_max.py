@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.design import make_design
 from fenchel.driver import run
 from fenchel.losses import Loss
 from fenchel.losses.base import true_class
@@ -118,7 +119,10 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
     upper = _ratio(problem, problem.gradient_row_norms(V))
     if upper in (0.0, np.inf) or np.any(problem.penalty_factor == 0):
         return upper
-    lower, lam, tol = 0.0, 0.5 * upper, COARSE
+    # the value scales with X: solve where it is at most 1, whatever the units of the features
+    scale = upper
+    problem = replace(problem, design=make_design(problem.design.X / scale))
+    upper, lower, lam, tol = 1.0, 0.0, 0.5, COARSE
     start: Start | None = None
     for _ in range(MAX_ROUNDS):
         budget = Budget(tol=tol, max_iter=PrimalDual.default_max_iter)
@@ -136,7 +140,7 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
             tol = 0.1 * (tol if size == 0.0 else max(tol, ACCURACY))
             lam = lower * (1 + 0.3 * ACCURACY)
         start = Start(point.U, point.V)
-    return upper
+    return scale * upper
 
 
 def _on_free(V: Matrix, free: np.ndarray) -> np.ndarray:
