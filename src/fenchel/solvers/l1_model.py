@@ -50,32 +50,14 @@ def minimise_model(
     s : the steps.
     n_iter : conjugate gradient iterations made.
     """
+    size, row = u.size, positions[0]
     with one_thread():
-        return _minimise(
+        if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
+            H = hessian(klass, packed, positions, damping)
+            return minimise_dense(H, g, u, penalty, tol), 0
+        return minimise_packed(
             klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
         )
-
-
-def _minimise(
-    klass: np.ndarray,
-    packed: tuple,
-    positions: tuple,
-    g: np.ndarray,
-    u: np.ndarray,
-    penalty: np.ndarray,
-    damping: np.ndarray,
-    tol: float,
-    rounds: int,
-    sweeps: int,
-    max_cg: int,
-) -> tuple[np.ndarray, int]:
-    size, row = u.size, positions[0]
-    if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
-        H = hessian(klass, packed, positions, damping)
-        return minimise_dense(H, g, u, penalty, tol), 0
-    return minimise_packed(
-        klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
-    )
 
 
 def minimise_dense(
