@@ -30,6 +30,11 @@ lint: install
 	$(BIN)/codespell
 	$(BIN)/mypy
 
+bench: install
+	$(BIN)/python benchmarks/mirror_prox_products.py
+	$(BIN)/python benchmarks/table1.py
+	$(BIN)/python benchmarks/partial_sampling.py
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
