@@ -1,6 +1,6 @@
 """Table 1 of the paper: seconds for T iterations of the sublinear solver at n = d = k.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/table1.py [--sizes 400 800 ...] [--T 10000]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/table1.py [--sizes 400 800 ...] [--step online]
 
 ``loop`` is the time of the iterations (best of the repeats), ``setup`` that of the norms of X and
 its transposed copy, ``stream`` that of a plain compiled loop that reads and writes the same arrays
@@ -62,12 +62,12 @@ def timed(function, repeats):
     return best
 
 
-def measure(n: int, T: int, repeats: int) -> tuple[float, ...]:
+def measure(n: int, T: int, repeats: int, step: str) -> tuple[float, ...]:
     data = make_paper(n, variant="paper", rng=0)
     problem = Problem.from_data(
         data.X, data.y, lam=data.lam, radius=data.radius, classes=data.classes
     )
-    solver = Sublinear()
+    solver = Sublinear(step=step)
     loop, cpu, setup = np.inf, np.inf, np.inf
     for _ in range(repeats):
         clock = time.perf_counter()
@@ -92,14 +92,15 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(PAPER))
     parser.add_argument("--T", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--step", default="theory", help="theory, as in the paper, or online")
     options = parser.parse_args()
-    measure(64, 100, 1)  # compile
+    measure(64, 100, 1, options.step)  # compile
     print(f"{'n=d=k':>6} {'loop s':>8} {'cpu s':>8} {'target':>7} {'paper':>7} {'setup s':>8} "
           f"{'us/iter':>8} {'stream s':>9} {'loop/stream':>11} {'cpu/cpu':>8}")  # fmt: skip
     seconds = {}
     for n in options.sizes:
         repeats = options.repeats if n <= 1600 else max(2, options.repeats // 2)
-        loop, cpu, setup, plain, plain_cpu = measure(n, options.T, repeats)
+        loop, cpu, setup, plain, plain_cpu = measure(n, options.T, repeats, options.step)
         seconds[n] = cpu
         print(f"{n:6d} {loop:8.4f} {cpu:8.4f} {TARGET.get(n, np.nan):7.2f} "
               f"{PAPER.get(n, np.nan):7.2f} {setup:8.3f} {1e6 * loop / options.T:8.2f} "
