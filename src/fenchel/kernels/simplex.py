@@ -7,11 +7,14 @@ import math
 import numpy as np
 from numba import njit
 
-from fenchel.kernels.exp import exp
+from fenchel.kernels.exp import exp_bounded
 
 #: The entropy geometry lives in the relative interior: an entry that would fall below this (its
 #: logarithm is -690) is held there, so that it can come back and its logarithm stays finite.
 SMALLEST = 1e-300
+
+#: Below this exponent a factor would be smaller than SMALLEST anyway.
+LOWEST = -700.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -46,7 +49,7 @@ def project_rows(A: np.ndarray, out: np.ndarray) -> None:
             out[i, l] = max(A[i, l] - top - threshold, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 def multiply_rows(V: np.ndarray, Z: np.ndarray, power: float, eta: float, out: np.ndarray) -> None:
     """``out(i,:)`` proportional to ``V(i,:)^power * exp(eta Z(i,:))``, rows summing to one.
 
@@ -59,13 +62,13 @@ def multiply_rows(V: np.ndarray, Z: np.ndarray, power: float, eta: float, out: n
             for l in range(k):
                 top = max(top, Z[i, l])
             for l in range(k):
-                out[i, l] = V[i, l] * exp(eta * (Z[i, l] - top))
+                out[i, l] = V[i, l] * exp_bounded(max(eta * (Z[i, l] - top), LOWEST))
         else:
             for l in range(k):
                 out[i, l] = power * math.log(V[i, l]) + eta * Z[i, l]
                 top = max(top, out[i, l])
             for l in range(k):
-                out[i, l] = exp(out[i, l] - top)
+                out[i, l] = exp_bounded(max(out[i, l] - top, LOWEST))
         total = 0.0
         for l in range(k):
             total += out[i, l]

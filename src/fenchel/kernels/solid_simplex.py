@@ -13,7 +13,7 @@ from fenchel.kernels.exp import exp, exp_bounded
 ONE_EXP_LIMIT = 300.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 def multiply_halves(
     U: np.ndarray, S: np.ndarray, eta: float, shrink: np.ndarray, shift: float, out: np.ndarray
 ) -> float:

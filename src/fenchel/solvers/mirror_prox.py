@@ -29,6 +29,7 @@ class State:
     step: StepRule | None  # None: the online rule
     gamma: float
     u: np.ndarray
+    U: np.ndarray  # the coefficients of u
     V: np.ndarray
     U_sum: np.ndarray
     V_sum: np.ndarray
@@ -66,45 +67,45 @@ class MirrorProx(Solver):
         theory = 0.5 / joint_scale(problem, primal, dual)
         online = self.step in (None, "online")
         step = None if online else make_step(self.step, theory, theory, default="theory")
-        return State(
-            problem, primal, dual, step, theory, u, V, np.zeros((problem.d, problem.k)),
-            np.zeros_like(V),
-        )  # fmt: skip
+        U_sum, V_sum = np.zeros((problem.d, problem.k)), np.zeros_like(V)
+        return State(problem, primal, dual, step, theory, u, primal.coef(u), V, U_sum, V_sum)
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
             if state.step is not None:
                 state.gamma = state.step(state.t)
-            field = state.field or self._field(state, state.u, state.V)
+            field = state.field or self._field(state, state.U, state.V)
             u_mid, V_mid = self._prox(state, field)
-            field_mid = self._field(state, u_mid, V_mid)
+            U_mid = state.primal.coef(u_mid)
+            field_mid = self._field(state, U_mid, V_mid)
             u, V = self._prox(state, field_mid)
+            U = state.primal.coef(u)
             state.t += 1
             if state.step is None and not self._acceptable(
-                state, field, field_mid, u_mid, V_mid, u, V
+                state, field, field_mid, (u_mid, U_mid, V_mid), (u, U, V)
             ):
                 state.gamma *= SHRINK
                 state.field = field
                 continue
-            state.U_sum += state.gamma * state.primal.coef(u_mid)
+            state.U_sum += state.gamma * U_mid
             state.V_sum += state.gamma * V_mid
             state.total += state.gamma
-            state.u, state.V, state.field = u, V, None
+            state.u, state.U, state.V, state.field = u, U, V, None
             if state.step is None:
                 state.gamma *= GROW
 
     def points(self, state: State) -> list[Point]:
         if state.total == 0.0:  # every step so far was refused
-            return [Point(state.primal.coef(state.u), state.V, "last")]
+            return [Point(state.U, state.V, "last")]
         return [Point(state.U_sum / state.total, state.V_sum / state.total, "average")]
 
     def passes(self, problem: Problem) -> float:
         return 4.0
 
     @staticmethod
-    def _field(state: State, u: np.ndarray, V: np.ndarray) -> Field:
+    def _field(state: State, U: np.ndarray, V: np.ndarray) -> Field:
         """``X^T diag(w) (V - Y)`` and ``X U`` (eq:gradient-field, the sign of G_V left out)."""
-        return state.problem.gradient(V), state.problem.design.matmul(state.primal.coef(u))
+        return state.problem.gradient(V), state.problem.design.matmul(U)
 
     @staticmethod
     def _prox(state: State, field: Field) -> Field:
@@ -120,14 +121,13 @@ class MirrorProx(Solver):
         state: State,
         field: Field,
         field_mid: Field,
-        u_mid: np.ndarray,
-        V_mid: np.ndarray,
-        u: np.ndarray,
-        V: np.ndarray,
+        mid: tuple[np.ndarray, np.ndarray, np.ndarray],
+        following: tuple[np.ndarray, np.ndarray, np.ndarray],
     ) -> bool:
         """``gamma <G(mid) - G, mid - next> <= D(next, mid) + D(mid, here)``, all that is needed."""
         primal, dual, weights = state.primal, state.dual, state.problem.weights
-        change = _pairing(field_mid[0], field[0], primal.coef(u_mid), primal.coef(u)).sum()
+        (u_mid, U_mid, V_mid), (u, U, V) = mid, following
+        change = _pairing(field_mid[0], field[0], U_mid, U).sum()
         change -= weights @ _pairing(field_mid[1], field[1], V_mid, V)
         distance = (primal.bregman(u, u_mid) + primal.bregman(u_mid, state.u)) / (
             2 * primal.omega_bound
