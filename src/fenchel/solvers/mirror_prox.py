@@ -129,11 +129,18 @@ class MirrorProx(Solver):
         (u_mid, U_mid, V_mid), (u, U, V) = mid, following
         change = _pairing(field_mid[0], field[0], U_mid, U).sum()
         change -= weights @ _pairing(field_mid[1], field[1], V_mid, V)
-        distance = (primal.bregman(u, u_mid) + primal.bregman(u_mid, state.u)) / (
-            2 * primal.omega_bound
-        )
-        distance += (dual.bregman(V, V_mid) + dual.bregman(V_mid, state.V)) / (2 * dual.omega_bound)
-        return bool(state.gamma * change <= distance * (1 + 1e-12))
+        needed = state.gamma * change / (1 + 1e-12)
+        # the terms are not negative: the later, smaller ones are computed only where they decide
+        for geometry, x, x0 in (
+            (primal, u_mid, state.u),
+            (dual, V_mid, state.V),
+            (dual, V, V_mid),
+            (primal, u, u_mid),
+        ):
+            if needed <= 0.0:
+                return True
+            needed -= geometry.bregman(x, x0) / (2 * geometry.omega_bound)
+        return bool(needed <= 0.0)
 
 
 def _pairing(A: np.ndarray, A0: np.ndarray, B: np.ndarray, B0: np.ndarray) -> np.ndarray:
