@@ -74,9 +74,12 @@ def sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def multiply(face, packed, positions, damping, d, D, mean, out):
-    """``out = H d`` on the face; D and mean are working space."""
+    """``out = H d`` on the face; D and mean are working space.
+
+    In dense data an entry's positions are neighbours, and then the loops need no index.
+    """
     start, position, x = packed
     row, weight, share = positions
     for p in range(D.size):
@@ -84,10 +87,70 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
     for i in range(mean.size):
         mean[i] = 0.0
     for b in range(face.size):
-        _move(face[b], d[b], start, position, x, row, share, D, mean)
+        low, high = start[face[b]], start[face[b] + 1]
+        if high > low and position[high - 1] - position[low] == high - low - 1:
+            first = position[low]
+            for q in range(high - low):
+                D[first + q] += x[low + q] * d[b]
+        else:
+            for q in range(low, high):
+                D[position[q]] += x[q] * d[b]
+    for p in range(D.size):
+        mean[row[p]] += share[p] * D[p]
+    for p in range(D.size):
+        D[p] = weight[p] * (D[p] - mean[row[p]])
     for b in range(face.size):
         e = face[b]
-        out[b] = damping[e] * d[b] + _slope(e, start, position, x, row, weight, D, mean)
+        low, high = start[e], start[e + 1]
+        total = 0.0
+        if high > low and position[high - 1] - position[low] == high - low - 1:
+            first = position[low]
+            for q in range(high - low):
+                total += x[low + q] * D[first + q]
+        else:
+            for q in range(low, high):
+                total += x[q] * D[position[q]]
+        out[b] = damping[e] * d[b] + total
+
+
+@njit(cache=True, nogil=True)
+def small_inverses(face, bounds, packed, curvature, damping, limit, space, inverse, offset):
+    """``(M diag(curvature) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
+
+    M holds the packed values of X of the block's entries. Gauss-Jordan without pivoting: the
+    block is positive definite. ``space`` is zeroed working space, one number for a position.
+    """
+    start, position, x = packed
+    for t in range(bounds.size - 1):
+        low, size = bounds[t], bounds[t + 1] - bounds[t]
+        if size > limit:
+            continue
+        K = inverse[offset[t] : offset[t] + size * size].reshape((size, size))
+        for a in range(size):
+            e = face[low + a]
+            for q in range(start[e], start[e + 1]):
+                space[position[q]] = x[q] * curvature[position[q]]
+            for b in range(a + 1):
+                f = face[low + b]
+                total = 0.0
+                for q in range(start[f], start[f + 1]):
+                    total += x[q] * space[position[q]]
+                K[a, b] = total
+                K[b, a] = total
+            K[a, a] += damping[e]
+            for q in range(start[e], start[e + 1]):
+                space[position[q]] = 0.0
+        for c in range(size):
+            pivot = 1.0 / K[c, c]
+            K[c, c] = 1.0
+            for b in range(size):
+                K[c, b] *= pivot
+            for a in range(size):
+                if a != c:
+                    factor = K[a, c]
+                    K[a, c] = 0.0
+                    for b in range(size):
+                        K[a, b] -= factor * K[c, b]
 
 
 @njit(cache=True, nogil=True)

@@ -17,34 +17,60 @@ SMALLEST = 1e-300
 LOWEST = -700.0
 
 
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+def _largest(a: np.ndarray) -> float:
+    top = a[0]
+    for l in range(1, a.size):
+        top = max(top, a[l])
+    return top
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def project_rows(A: np.ndarray, out: np.ndarray) -> None:
-    """Euclidean projection of each row of A onto the simplex (Michelot's active-set method).
+    """Euclidean projection of each row of A onto the simplex.
 
     The largest entry is taken off first, which changes nothing but the rounding: among large
-    entries the 1 that the row must sum to would be lost.
+    entries the 1 that the row must sum to would be lost. The threshold is the largest
+    ``(sum_S a - 1) / |S|`` over all sets S of entries. One pass over the row keeps a set whose
+    value grows with every entry that it takes in (Condat 2016); few entries are ever above it.
+    Then entries below the threshold leave until none is left (Michelot).
     """
     n, k = A.shape
+    above, aside = np.empty(k), np.empty(k)
     for i in range(n):
-        top = A[i, 0]
-        for l in range(1, k):
-            top = max(top, A[i, l])
-        total = 0.0
+        top = _largest(A[i])
+        threshold = -np.inf
+        active = waiting = 0
         for l in range(k):
-            total += A[i, l] - top
-        threshold = (total - 1.0) / k
-        active = k
+            a = A[i, l] - top
+            if not a > threshold:
+                continue
+            threshold = (active * threshold + a) / (active + 1) if active else a - 1.0
+            if threshold <= a - 1.0:  # a alone is worth more than a together with the set
+                for s in range(active):
+                    aside[waiting + s] = above[s]
+                waiting += active
+                active = 0
+                threshold = a - 1.0
+            above[active] = a
+            active += 1
+        for s in range(waiting):
+            if aside[s] > threshold:
+                above[active] = aside[s]
+                active += 1
+                threshold += (aside[s] - threshold) / active
         while True:
             total = 0.0
             count = 0
-            for l in range(k):
-                if A[i, l] - top > threshold:
-                    total += A[i, l] - top
+            for s in range(active):
+                if above[s] > threshold:
+                    above[count] = above[s]
+                    total += above[s]
                     count += 1
-            if count >= active:  # rounding can make the count grow again
+            threshold = (total - 1.0) / count
+            if count >= active:
                 break
             active = count
-            threshold = (total - 1.0) / count
         for l in range(k):
             out[i, l] = max(A[i, l] - top - threshold, 0.0)
 

@@ -23,6 +23,9 @@ from fenchel.threads import one_thread
 #: Class blocks of the preconditioner have at most this many entries.
 BLOCK = 256
 
+#: Blocks up to this size are inverted in one compiled loop, because there are many of them.
+SMALL_BLOCK = 48
+
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
@@ -193,13 +196,19 @@ def class_blocks(
     _, weight, share = positions
     bounds = _class_bounds(klass[face], BLOCK)
     curvature = weight * (1.0 - share)
-    inverses = []
-    for low, high in pairwise(bounds):
-        members = face[low:high]
+    sizes = np.diff(bounds)
+    offset = np.concatenate([[0], np.cumsum(sizes**2)])
+    inverse = np.empty(offset[-1])
+    space = np.zeros(weight.size)
+    kernels.small_inverses(
+        face, bounds, packed, curvature, damping, SMALL_BLOCK, space, inverse, offset
+    )
+    for t in np.flatnonzero(sizes > SMALL_BLOCK):
+        members = face[bounds[t] : bounds[t + 1]]
         K = _class_products(members, packed, curvature)
         K[np.arange(members.size), np.arange(members.size)] += damping[members]
-        inverses.append(np.linalg.inv(K).ravel())
-    return bounds, np.concatenate(inverses) if inverses else np.empty(0)
+        inverse[offset[t] : offset[t + 1]] = np.linalg.inv(K).ravel()
+    return bounds, inverse
 
 
 def _class_products(members: np.ndarray, packed: tuple, weight: np.ndarray) -> np.ndarray:
