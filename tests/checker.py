@@ -6,6 +6,8 @@ It recomputes the primal value, the dual value and the feasibility of a certific
     D(V) = -sum_i w_i f(v_i, y_i)                                     (penalised)
     D(V) = -sum_i w_i f(v_i, y_i) - R max_j (||G(j,:)||_* - lam c_j)_+    (ball)
     G    = X^T diag(w) (V - Y),   feasible (penalised): ||G(j,:)||_* <= lam c_j
+
+Where U >= 0 is asked for, (-G)_+ takes the place of G in the norms.
 """
 
 from __future__ import annotations
@@ -82,6 +84,7 @@ def bounds(
     radius: float | None = None,
     penalty: str = "l1",
     cost: np.ndarray | None = None,
+    positive: bool = False,
 ) -> Bounds:
     """Recompute both bounds, and assert that U and V are feasible."""
     X, U, V = dense(X), dense(U), dense(V)
@@ -101,6 +104,9 @@ def bounds(
     difference = V.copy()
     difference[np.arange(n), y] -= 1.0
     G = X.T @ (w[:, None] * difference)
+    if positive:
+        assert U.min() >= 0.0
+        G = np.minimum(G, 0.0)
     dual_sizes = np.abs(G).max(axis=1) if penalty == "l1" else np.sqrt((G**2).sum(axis=1))
     dual = -(w @ f_values(V, y, loss, cost))
     if radius is None:

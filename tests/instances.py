@@ -23,6 +23,7 @@ class Instance:
     radius: float | None = None
     penalty: str = "l1"
     cost: np.ndarray | None = None
+    positive: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Keywords of ``fenchel.solve`` besides X, y and the loss."""
@@ -33,6 +34,7 @@ class Instance:
             "penalty_factor": self.penalty_factor,
             "classes": np.arange(self.k),
             "penalty": self.penalty,
+            "positive": self.positive,
         }
 
     def check_arguments(self) -> dict[str, Any]:
@@ -44,6 +46,7 @@ class Instance:
             "penalty_factor": self.penalty_factor,
             "penalty": self.penalty,
             "cost": self.cost,
+            "positive": self.positive,
         }
 
 
@@ -152,12 +155,31 @@ def _group() -> Instance:
                     penalty_factor=rng.uniform(0.5, 2.0, 10))  # fmt: skip
 
 
+def _positive() -> Instance:
+    return replace(_weighted(), name="positive", lam=0.02, positive=True)
+
+
+def _positive_sparse() -> Instance:
+    instance = _sparse_wide()
+    factor = np.linspace(0.5, 1.5, instance.X.shape[1])
+    return replace(instance, name="positive-sparse", positive=True, penalty_factor=factor)
+
+
+def _positive_ball() -> Instance:
+    return replace(_ball(), name="positive-ball", positive=True)
+
+
+def _positive_group() -> Instance:
+    return replace(_group(), name="positive-group", positive=True, lam=0.05)
+
+
 INSTANCES = [
     make()
     for make in (
         _binary_tall, _binary_wide, _three_classes, _wide, _sparse, _sparse_wide, _weighted,
         _penalty_factors, _absent_class, _heavy_tails, _duplicated_rows, _odd_columns,
         _many_classes, _fifty_classes, _ball, _wide_ball, _group,
+        _positive, _positive_sparse, _positive_ball, _positive_group,
     )
 ]  # fmt: skip
 

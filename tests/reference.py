@@ -51,6 +51,7 @@ def _linear_program(instance: Instance) -> float:
         rows.append(sp.kron(sp.csr_array(X[[i]]), classes.tocsr()))
     A = sp.vstack(rows).tocsr()  # U flattened by features, classes fastest
     slack = sp.kron(sp.eye_array(n), sp.csr_array(np.ones((k, 1))))
+    negative = 0.0 if instance.positive else None
     A_ub = [sp.hstack([A, -A, -slack])]
     b_ub = [-cost[instance.y].ravel()]
     if instance.radius is not None:
@@ -61,6 +62,7 @@ def _linear_program(instance: Instance) -> float:
         np.concatenate([price, price, w]),
         A_ub=sp.vstack(A_ub),
         b_ub=np.concatenate(b_ub),
+        bounds=[(0, None)] * (d * k) + [(0, negative)] * (d * k) + [(0, None)] * n,
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
@@ -71,7 +73,7 @@ def _linear_program(instance: Instance) -> float:
 def _softmax(instance: Instance) -> float:
     """The primal problem, for exponential cones."""
     X, w, c, _ = _parts(instance)
-    U = cp.Variable((X.shape[1], instance.k))
+    U = cp.Variable((X.shape[1], instance.k), nonneg=instance.positive)
     Z = X @ U
     true = cp.sum(cp.multiply(np.eye(instance.k)[instance.y], Z), axis=1)
     sizes = cp.norm(U, 1 if instance.penalty == "l1" else 2, axis=1)
@@ -91,6 +93,7 @@ def _dual(instance: Instance, loss: str) -> float:
     else:
         gain = 0.5 - 0.5 * cp.sum_squares(cp.multiply(np.sqrt(w)[:, None], V))
     excess = 0.0 if instance.radius is None else cp.Variable(nonneg=True)
+    G = cp.neg(G) if instance.positive else G
     sizes = cp.norm(G, "inf" if instance.penalty == "l1" else 2, axis=1)
     constraints = [sizes <= instance.lam * c + excess, cp.sum(V, axis=1) == 1]
     return _solve(cp.Problem(cp.Maximize(gain - (instance.radius or 0.0) * excess), constraints))

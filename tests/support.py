@@ -17,6 +17,7 @@ ONLY_LOSSES = {"sublinear": {"hinge"}}
 NO_GROUP_PENALTY = {"primal-dual", "sublinear", "full-sampling"}
 NO_RADIUS = {"primal-dual"}
 NO_COST = {"sublinear"}
+NO_SIGNS = {"sublinear"}
 NO_FACTORS_IN_A_BALL = {"sublinear"}
 
 SOLVER_NAMES = sorted(SOLVERS)
@@ -27,6 +28,8 @@ def refusal(solver: str, loss: str, instance: Instance) -> str | None:
     costly = instance.cost is not None and solver in NO_COST
     if costly or loss not in ONLY_LOSSES.get(solver, {loss}):
         return "loss"
+    if instance.positive and solver in NO_SIGNS:
+        return "positive"
     if instance.penalty == "group" and solver in NO_GROUP_PENALTY:
         return "penalty"
     if instance.radius is not None and solver in NO_RADIUS:

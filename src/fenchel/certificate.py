@@ -11,6 +11,9 @@ moved towards the labels, ``V' = Y + s (V - Y)``, which keeps the rows in the si
 G_U by s, until that holds; then ``dual(V') = -F(V')``. At s = 0 this is 0, the bound that every
 non-negative loss has: with lam = 0, or a feature without penalty, it may be all there is.
 
+Non-negative coefficients (``positive``): a penalty on U >= 0 alone bounds only the negative part of
+G_U, ``||(-G_U(j,:))_+||_* <= lam c_j``, which scales with s as well. U is clipped at zero first.
+
 Intercept: without a penalty its constraint is an equality, every class must have the same mass in V
 as in Y. V is mixed with one row q common to all samples, ``V' = (1 - t) V + t 1 q^T``, with the
 smallest t for which the q that repairs the masses is a distribution. The labels have these masses
@@ -64,7 +67,7 @@ class Certificate:
 
 def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
-    V = _onto_simplex(V)
+    U, V = _onto_signs(problem, U), _onto_simplex(V)
     if problem.intercept:
         V = _match_masses(problem, V)
     norms = problem.gradient_row_norms(V)
@@ -79,6 +82,18 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
         dual = -problem.conjugate(V) - problem.radius * max(0.0, float((norms - bounds).max()))
         kind = "ball"
     return Certificate(U, V, problem.primal(U), dual, kind, point)
+
+
+def _onto_signs(problem: Problem, U: Matrix) -> Matrix:
+    """Replace negative coefficients by zero where they are not allowed."""
+    if not problem.positive:
+        return U
+    if not sp.issparse(U):
+        return np.where((U < 0.0) & problem.nonnegative[:, None], 0.0, U)
+    entries = U.tocoo()
+    keep = (entries.data > 0.0) | ~problem.nonnegative[entries.coords[0]]
+    kept = entries.data[keep], tuple(index[keep] for index in entries.coords)
+    return type(U)(sp.coo_array(kept, shape=U.shape))
 
 
 def _into_ball(problem: Problem, U: Matrix) -> Matrix:

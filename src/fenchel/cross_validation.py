@@ -81,6 +81,7 @@ class SparseLinearClassifierCV(LinearClassifier):
         class_weight: Any = None,
         penalty_factor: Any = None,
         penalty: str = "l1",
+        positive: bool = False,
         max_iter: int | None = None,
         max_time: float | None = None,
         random_state: Any = None,
@@ -101,6 +102,7 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.class_weight = class_weight
         self.penalty_factor = penalty_factor
         self.penalty = penalty
+        self.positive = positive
         self.max_iter = max_iter
         self.max_time = max_time
         self.random_state = random_state

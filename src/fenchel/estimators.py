@@ -169,6 +169,7 @@ class SparseLinearClassifier(LinearClassifier):
     class_weight : None, "balanced", or a dictionary from label to a factor on the sample weights.
     penalty_factor : (d,) factors >= 0 on alpha, or None; 0 leaves a feature without penalty.
     penalty : "l1", or "group": a feature is used by all classes or by none.
+    positive : whether to allow no negative coefficient (the intercept keeps its sign).
     max_iter, max_time : limits on iterations and on seconds, or None.
     warm_start : start from the last solution, primal and dual, where its shape allows it.
     random_state : seed of the randomised solvers.
@@ -212,6 +213,7 @@ class SparseLinearClassifier(LinearClassifier):
         class_weight: Any = None,
         penalty_factor: Any = None,
         penalty: str = "l1",
+        positive: bool = False,
         max_iter: int | None = None,
         max_time: float | None = None,
         warm_start: bool = False,
@@ -228,6 +230,7 @@ class SparseLinearClassifier(LinearClassifier):
         self.class_weight = class_weight
         self.penalty_factor = penalty_factor
         self.penalty = penalty
+        self.positive = positive
         self.max_iter = max_iter
         self.max_time = max_time
         self.warm_start = warm_start
@@ -328,6 +331,7 @@ def problem_options(estimator: Any, weights: np.ndarray | None) -> dict[str, Any
         "sample_weight": weights,
         "penalty_factor": estimator.penalty_factor,
         "penalty": estimator.penalty,
+        "positive": estimator.positive,
         "max_iter": estimator.max_iter,
         "max_time": estimator.max_time,
         "rng": seed,

@@ -37,11 +37,13 @@ def lambda_max(
     classes: Any = None,
     penalty: str = "l1",
     fit_intercept: bool = False,
+    positive: bool = False,
 ) -> float:
     """Return the smallest ``lam`` for which U = 0 solves the penalised problem.
 
     U = 0 is optimal when a dual point V that is optimal at U = 0 satisfies
-    ``||G_U(j,:)||_* <= lam c_j`` for every feature j. Softmax and sparsemax have one such V. For
+    ``||G_U(j,:)||_* <= lam c_j`` for every feature j (with ``positive``, the negative part of G_U
+    does). Softmax and sparsemax have one such V. For
     the hinge loss every distribution over the wrong classes is one, and the best of them is found
     from both sides by solving the penalised problem a few times; the value returned is then at
     most 1e-5 (relatively) above the smallest, and never below. It is infinite where a feature
@@ -56,6 +58,7 @@ def lambda_max(
         penalty_factor=penalty_factor,
         classes=classes,
         penalty=penalty,
+        positive=positive,
     )
     if fit_intercept:
         return _with_intercept(problem)

@@ -16,7 +16,7 @@ from fenchel.solve import Result, solve
 from fenchel.validation import check_number
 
 #: What of the options of ``solve`` belongs to the problem and not to the solver.
-PROBLEM_OPTIONS = ("loss", "sample_weight", "penalty_factor", "penalty")
+PROBLEM_OPTIONS = ("loss", "sample_weight", "penalty_factor", "penalty", "positive")
 
 
 @dataclass(frozen=True)

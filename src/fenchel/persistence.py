@@ -43,7 +43,7 @@ KINDS = {
 
 #: Parameters that are numbers, words or None.
 PLAIN = (
-    "alpha", "alpha_scale", "tol", "fit_intercept", "penalty", "max_iter", "max_time",
+    "alpha", "alpha_scale", "tol", "fit_intercept", "penalty", "positive", "max_iter", "max_time",
     "warm_start", "verbose",
 )  # fmt: skip
 

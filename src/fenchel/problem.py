@@ -44,6 +44,7 @@ class Problem:
     - With a ``radius`` R, ``sum_j ||U(j,:)|| <= R`` holds besides (MainEquationConstrained).
     - With ``intercept`` the last column of X is constant one and carries no penalty; the last row
       of U is then the intercept.
+    - With ``positive`` no coefficient is negative; the intercept has any sign.
 
     As a saddle point (eq:erm-saddle), with the gradient field of eq:gradient-field::
 
@@ -61,6 +62,7 @@ class Problem:
     norm: MixedNorm = PENALTIES["l1"]
     radius: float | None = None
     intercept: bool = False
+    positive: bool = False
 
     @classmethod
     def from_data(
@@ -76,6 +78,7 @@ class Problem:
         classes: Any = None,
         penalty: str = "l1",
         fit_intercept: bool = False,
+        positive: bool = False,
     ) -> Problem:
         """Check the user's data and make a problem of it."""
         X = validation.check_design(X)
@@ -102,6 +105,7 @@ class Problem:
             lam=validation.check_number("lam", lam, remedy="give the l1 penalty as a number >= 0"),
             penalty_factor=factors,
             intercept=bool(fit_intercept),
+            positive=bool(positive),
             norm=PENALTIES[penalty],
             radius=None
             if radius is None
@@ -156,6 +160,23 @@ class Problem:
             )
         return radius
 
+    @cached_property
+    def nonnegative(self) -> np.ndarray:
+        """The (d,) mask of features whose coefficients may not be negative."""
+        mask = np.full(self.d, self.positive)
+        if self.intercept:
+            mask[-1] = False
+        return mask
+
+    def constrained_part(self, G: np.ndarray) -> np.ndarray:
+        """What the dual constraints bound of G_U: ``|G_U|``, or ``(-G_U)_+`` where U >= 0."""
+        if not self.positive:
+            return np.abs(G)
+        part = np.maximum(-G, 0.0)
+        if self.intercept:
+            part[-1] = np.abs(G[-1])
+        return part
+
     def penalty(self, U: Matrix) -> float:
         """``lam * sum_j c_j ||U(j,:)||``."""
         return self.lam * float(self.penalty_factor @ self.row_norms(U))
@@ -198,6 +219,7 @@ class Problem:
     def gradient_row_norms(self, V: Matrix) -> np.ndarray:
         """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed.
 
+        With ``positive`` it is that of the negative part, which is all that a constraint bounds.
         A class without mass in a sparse V and without samples has a zero column, and is left out.
         """
         q = self.norm.dual.q
@@ -212,9 +234,9 @@ class Problem:
             W = self.weights[:, None] * _dense(columns[:, block])
             mine = np.flatnonzero(np.isin(self.y, block))
             W[mine, np.searchsorted(block, self.y[mine])] -= self.weights[mine]
-            G = self.design.rmatmul(W)
+            G = self.constrained_part(self.design.rmatmul(W))
             if np.isinf(q):
-                np.maximum(norms, np.abs(G).max(axis=1), out=norms)
+                np.maximum(norms, G.max(axis=1), out=norms)
             else:
                 norms = np.hypot(norms, np.linalg.norm(G, axis=1))
         return norms

@@ -84,6 +84,7 @@ def solve(
     classes: Any = None,
     penalty: str = "l1",
     fit_intercept: bool = False,
+    positive: bool = False,
     start: Result | Start | tuple[Matrix, Matrix] | Matrix | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
@@ -115,6 +116,7 @@ def solve(
     penalty : "l1", or "group" for ``sum_j penalty_factor_j ||U(j,:)||_2`` (whole features).
     fit_intercept : add a constant to the score of each class, without penalty. The certificate
         stays a true bound: see :mod:`fenchel.certificate`.
+    positive : allow no negative coefficient (the intercept keeps its sign).
     start : a :class:`Result`, a pair (U, V) or U, to start from.
     rng : seed or generator of the randomised solvers.
     callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
@@ -144,6 +146,7 @@ def solve(
         classes=classes,
         penalty=penalty,
         fit_intercept=fit_intercept,
+        positive=positive,
     )
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
     if radius == "search":

@@ -262,6 +262,15 @@ def test_scikit_learn_callbacks_are_told(iris):
     assert counter.begun == counter.ended == 1 + len(model.history_)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_positive_allows_no_negative_coefficient(fitted, iris, loss):
+    model = SparseLinearClassifier(loss=loss, alpha=1e-2, positive=True).fit(*iris)
+    assert model.status_ == "converged"
+    assert model.coef_.min() == 0.0
+    assert fitted[loss].coef_.min() < 0.0
+    assert model.objective_ > fitted[loss].dual_objective_
+
+
 def test_loss_objects(iris):
     X, y = iris
     cost = np.array([[0, 1, 1], [5, 0, 5], [1, 1, 0]], dtype=float)

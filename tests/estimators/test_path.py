@@ -46,7 +46,7 @@ def test_every_point_of_a_path_is_certified(iris, loss, fit_intercept):
 def test_the_hinge_path_starts_at_or_above_lambda_max(iris):
     X, y = iris
     options = {"loss": "hinge", "sample_weight": None, "penalty_factor": None, "penalty": "l1",
-               "fit_intercept": False}  # fmt: skip
+               "positive": False, "fit_intercept": False}  # fmt: skip
     found, smallest = largest_penalty(X, y, options), fenchel.lambda_max(X, y)
     assert smallest <= found * (1 + 1e-6) <= 3 * smallest
 

@@ -20,7 +20,9 @@ from support import SOLVER_NAMES, refusal, solve
 REPAIR = Fraction(1, 10**12)
 
 
-def tiny(seed: int, *, weighted: bool = False, radius: float | None = None) -> Instance:
+def tiny(
+    seed: int, *, weighted: bool = False, radius: float | None = None, positive: bool = False
+) -> Instance:
     rng = np.random.default_rng(seed)
     n, d, k = 5, 3, 3
     return Instance(
@@ -32,10 +34,17 @@ def tiny(seed: int, *, weighted: bool = False, radius: float | None = None) -> I
         weights=rng.integers(1, 4, n).astype(float) if weighted else None,
         penalty_factor=rng.uniform(0.5, 2.0, d) if weighted else None,
         radius=radius,
+        positive=positive,
     )
 
 
-CASES = [tiny(0), tiny(1, weighted=True), tiny(2, radius=0.5), with_cost(tiny(3))]
+CASES = [
+    tiny(0),
+    tiny(1, weighted=True),
+    tiny(2, radius=0.5),
+    with_cost(tiny(3)),
+    tiny(4, weighted=True, positive=True),
+]
 
 
 def exact(A: np.ndarray) -> list[list[Fraction]]:
@@ -52,6 +61,7 @@ class Exact:
         self.w = [weight / sum(weights) for weight in weights]
         factors = np.ones(d) if instance.penalty_factor is None else instance.penalty_factor
         self.bounds = [Fraction(instance.lam) * c for c in exact(factors)[0]]
+        self.positive = instance.positive
         self.cost = exact(1.0 - np.eye(self.k) if instance.cost is None else instance.cost)
 
     def primal(self, U: list[list[Fraction]]) -> Fraction:
@@ -69,7 +79,7 @@ class Exact:
         )
 
     def gradient_sizes(self, V: list[list[Fraction]]) -> list[Fraction]:
-        """max_l |G(j,l)| for every feature j."""
+        """max_l |G(j,l)| for every feature j; where U >= 0, that of its negative part."""
         sizes = []
         for j in range(len(self.bounds)):
             entries = [
@@ -79,7 +89,7 @@ class Exact:
                 )
                 for l in range(self.k)
             ]
-            sizes.append(max(abs(g) for g in entries))
+            sizes.append(max(max(-g, 0) if self.positive else abs(g) for g in entries))
         return sizes
 
     def toward_labels(self, V: list[list[Fraction]], s: Fraction) -> list[list[Fraction]]:
@@ -97,6 +107,8 @@ def test_the_dual_value_is_below_the_primal_value_exactly(instance: Instance, so
     result = solve(instance, "hinge", solver, tol=1e-12, max_passes=200)
     problem = Exact(instance)
     U, V = exact(dense(result.U)), exact(dense(result.V))
+
+    assert not instance.positive or all(u >= 0 for row in U for u in row)
 
     # the rows, onto the simplex
     assert all(v >= 0 for row in V for v in row)

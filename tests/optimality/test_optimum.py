@@ -65,6 +65,38 @@ def test_the_default_solver_closes_the_bracket(name: str, loss: str) -> None:
     np.testing.assert_allclose([result.primal, result.dual], optimum, atol=allowed * (1 + 1e-9))
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_no_coefficient_is_negative_but_the_intercept_may_be(loss: str) -> None:
+    """Beside free signs of the intercept: its own column and that column with the other sign."""
+    instance = replace(BY_NAME["weighted"], positive=True, lam=0.02)
+    result = solve(instance, loss, "primal-dual", fit_intercept=True, tol=1e-7)
+    assert result.status == "converged"
+    assert result.U.min() >= 0.0
+    assert result.intercept.min() < 0.0
+    n, d = instance.X.shape
+    ones = np.ones((n, 1))
+    widened = replace(
+        instance,
+        name=f"positive-intercept-{loss}",
+        X=np.hstack([instance.X, ones, -ones]),
+        penalty_factor=np.append(np.ones(d), [0.0, 0.0]),
+    )
+    optimum = reference.optimum(widened, loss)
+    assert result.primal == pytest.approx(optimum, abs=2e-6)
+    assert result.dual <= optimum + 2e-6
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_the_smallest_penalty_of_a_non_negative_model(loss: str) -> None:
+    X, y = BY_NAME["three-classes"].X, BY_NAME["three-classes"].y
+    largest = fenchel.lambda_max(X, y, loss=loss, positive=True)
+    assert largest < 0.99 * fenchel.lambda_max(X, y, loss=loss)
+    zero = fenchel.solve(X, y, loss=loss, positive=True, lam=1.001 * largest, tol=1e-7)
+    some = fenchel.solve(X, y, loss=loss, positive=True, lam=0.97 * largest, tol=1e-7)
+    assert zero.primal == pytest.approx(zero.history[0].primal, abs=1e-6)
+    assert some.primal < some.history[0].primal - 1e-5
+
+
 @pytest.mark.parametrize("loss", LOSS_NAMES)
 @pytest.mark.parametrize("name", ["weighted", "sparse", "absent-class"])
 def test_an_intercept_is_a_free_column_of_ones(name: str, loss: str) -> None:

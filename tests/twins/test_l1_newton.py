@@ -70,27 +70,33 @@ def test_hessian_in_three_ways(setting) -> None:
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
 
 
+@pytest.mark.parametrize("positive", [False, True], ids=["both signs", "positive"])
 @pytest.mark.parametrize("direct", [False, True], ids=["conjugate gradients", "direct"])
-def test_model_is_minimised(setting, direct) -> None:
+def test_model_is_minimised(setting, direct, positive) -> None:
     """The subgradient of the model at the answer is small, entry by entry."""
     _, V, w, _, entries, columns, rng = setting
     packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
     E = entries.u.size
     g, damping = rng.standard_normal(E), np.full(E, 1e-3)
     penalty = rng.random(E)
+    below = np.full(E, np.inf) if positive else penalty
+    before = np.maximum(entries.u, 0.0) if positive else entries.u
     H = l1_model.hessian(entries.klass, packed, positions, damping)
     if direct:
-        s = l1_model.minimise_dense(H, g, entries.u, penalty, 1e-10)
+        s = l1_model.minimise_dense(H, g, before, penalty, below, 1e-10)
     else:
         s, _ = l1_model.minimise_packed(
-            entries.klass, packed, positions, g, entries.u, penalty, damping, 1e-10,
+            entries.klass, packed, positions, g, before, penalty, below, damping, 1e-10,
             50, 5, 200,
         )  # fmt: skip
-    u, slope = entries.u + s, g + H @ s
+    u, slope = before + s, g + H @ s
+    assert not positive or (u >= 0).all()
     assert (u == 0).any()
     assert (u != 0).any()
     smallest = np.where(
-        u != 0, np.abs(slope + penalty * np.sign(u)), np.maximum(np.abs(slope) - penalty, 0)
+        u != 0,
+        np.abs(slope + penalty * np.sign(u)),
+        np.maximum(np.maximum(-slope - penalty, slope - below), 0),
     )
     assert smallest.max() <= 1e-8
 

@@ -69,13 +69,15 @@ class PrimalGeometry(Geometry):
     """The geometry of U inside the ball of radius R.
 
     A point may be stored in another form than (d, k), such as the two halves of the doubled
-    problem: ``coef`` gives the coefficients, ``from_coef`` an interior point near them.
+    problem: ``coef`` gives the coefficients, ``from_coef`` an interior point near them. Where
+    coefficients must not be negative, the ball is cut to those that are not.
     """
 
     def __init__(self, problem: Problem, radius: float) -> None:
         self.shape = (problem.d, problem.k)
         self.radius = radius
         self.penalties = problem.lam * problem.penalty_factor
+        self.positive = problem.positive
 
     @property
     def squared_radius(self) -> float:
@@ -91,6 +93,7 @@ class PrimalGeometry(Geometry):
 
     def from_coef(self, U: np.ndarray) -> np.ndarray:
         """A point with coefficients U, or close to them where U is on the border."""
+        U = np.maximum(U, 0.0) if self.positive else U
         total = self.norm(U)
         return U * (self.radius / total) if total > self.radius else U.copy()
 

@@ -24,6 +24,8 @@ class SolidSimplexEntropy(PrimalGeometry):
 
     A point is the (2d, k) pair [U1; U2] of non-negative halves with sum at most R, and stands for
     the coefficients U1 - U2: the paper's doubled problem (SaddleUhat) without forming [X, -X].
+    Where no coefficient may be negative U2 starts at (nearly) nothing, and multiplicative steps
+    leave it there.
     """
 
     name: ClassVar[str] = "1x1"
@@ -54,7 +56,11 @@ class SolidSimplexEntropy(PrimalGeometry):
 
     def center(self) -> np.ndarray:
         d, k = self.shape
-        return np.full((2 * d, k), self.radius / (2 * d * k))
+        center = np.full((2 * d, k), self.radius / (2 * d * k))
+        if self.positive:
+            center[:d] *= 2.0
+            center[d:] = SMALLEST
+        return center
 
     def step(self, x0: np.ndarray, S: np.ndarray, eta: float) -> np.ndarray:
         """UpdatesForU, with a penalty for each feature."""
@@ -77,6 +83,7 @@ class SolidSimplexEntropy(PrimalGeometry):
         return x[:d] - x[d:]
 
     def from_coef(self, U: np.ndarray) -> np.ndarray:
+        U = np.maximum(U, 0.0) if self.positive else U
         total = float(np.abs(U).sum())
         if total > self.radius:
             U = U * (self.radius / total)

@@ -42,11 +42,14 @@ class EuclideanBall(PrimalGeometry):
     def step(self, x0: np.ndarray, S: np.ndarray, eta: float) -> np.ndarray:
         """Soft-threshold, by more than the penalty where the ball asks for it."""
         target = x0 - eta * S
+        if self.positive:
+            target = np.maximum(target, 0.0)
         magnitude = np.abs(target) - eta * self.penalties[:, None]
         magnitude -= l1_ball_threshold(magnitude, self.radius)
         return np.sign(target) * np.maximum(magnitude, 0.0)
 
     def from_coef(self, U: np.ndarray) -> np.ndarray:
+        U = np.maximum(U, 0.0) if self.positive else U
         total = float(np.abs(U).sum())
         return U * (self.radius / total) if total > self.radius else U.copy()
 

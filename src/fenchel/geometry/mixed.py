@@ -63,6 +63,8 @@ class GroupPower(PrimalGeometry):
     def step(self, x0: np.ndarray, S: np.ndarray, eta: float) -> np.ndarray:
         """Row j of grad phi(x) is ``max(||a_j|| - eta lam c_j - t, 0) a_j / ||a_j||``."""
         A = self.gradient(x0) - eta * S
+        if self.positive:
+            A = np.maximum(A, 0.0)
         lengths = self.norm_type.rows(A)
         kept = np.maximum(lengths - eta * self.penalties, 0.0)
 

@@ -8,8 +8,6 @@ Entries e = (j, l) of U have their values of X packed one after the other: ``sta
 
 from __future__ import annotations
 
-import math
-
 from numba import njit
 
 
@@ -56,8 +54,17 @@ def model_value(g, u, penalty, damping, s, row, weight, D, mean):
 
 
 @njit(cache=True, nogil=True)
-def sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean):
-    """One pass of coordinate descent; returns the largest ``|change| * curvature``."""
+def shrunk(value, above, below):
+    """``value`` moved towards zero: by ``above`` where it is positive, else by ``below``."""
+    return max(value - above, 0.0) if value > 0.0 else min(value + below, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean):
+    """One pass of coordinate descent; returns the largest ``|change| * curvature``.
+
+    ``below`` is the penalty of negative values, infinite where there may be none.
+    """
     start, position, x = packed
     row, weight, share = positions
     largest = 0.0
@@ -65,8 +72,7 @@ def sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean):
         a = diagonal[e] + damping[e]
         slope = g[e] + damping[e] * s[e] + _slope(e, start, position, x, row, weight, D, mean)
         old = u[e] + s[e]
-        new = old - slope / a
-        new = math.copysign(max(abs(new) - penalty[e] / a, 0.0), new)
+        new = shrunk(old - slope / a, penalty[e] / a, below[e] / a)
         if new != old:
             s[e] = new - u[e]
             _move(e, new - old, start, position, x, row, share, D, mean)
@@ -234,13 +240,12 @@ def precondition(bounds, inverse, residual, out):
 
 
 @njit(cache=True, nogil=True)
-def dense_sweep(H, slope, u, s, penalty):
+def dense_sweep(H, slope, u, s, penalty, below):
     """One pass of coordinate descent with H at hand; ``slope = g + H s`` is kept up to date."""
     largest = 0.0
     for e in range(u.size):
         old = u[e] + s[e]
-        new = old - slope[e] / H[e, e]
-        new = math.copysign(max(abs(new) - penalty[e] / H[e, e], 0.0), new)
+        new = shrunk(old - slope[e] / H[e, e], penalty[e] / H[e, e], below[e] / H[e, e])
         if new != old:
             s[e] = new - u[e]
             for f in range(u.size):

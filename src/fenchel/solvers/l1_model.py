@@ -6,6 +6,8 @@ Over steps s of the entries e = (j, l) of U, with ``D = X s`` on the positions o
     <g, s> + 1/2 sum_p weight_p D_p (D_p - mean_i(p)) + 1/2 sum_e damping_e s_e^2
         + sum_e penalty_e |u_e + s_e|,            mean_i = sum_{p in row i} share_p D_p
 
+with ``below_e`` in place of ``penalty_e`` for negative values: infinite where none is allowed.
+
 Coordinate descent finds which entries are non-zero; on that face the model is quadratic and is
 minimised by a direct solve when the face is small, by conjugate gradients preconditioned with the
 class blocks of the Hessian when it is not. The loops are in :mod:`fenchel.kernels.l1_newton`.
@@ -40,6 +42,7 @@ def minimise_model(
     g: np.ndarray,
     u: np.ndarray,
     penalty: np.ndarray,
+    below: np.ndarray,
     damping: np.ndarray,
     tol: float,
     rounds: int,
@@ -57,21 +60,26 @@ def minimise_model(
     with one_thread():
         if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
             H = hessian(klass, packed, positions, damping)
-            return minimise_dense(H, g, u, penalty, tol), 0
+            return minimise_dense(H, g, u, penalty, below, tol), 0
         return minimise_packed(
-            klass, packed, positions, g, u, penalty, damping, tol, rounds, sweeps, max_cg
+            klass, packed, positions, g, u, penalty, below, damping, tol, rounds, sweeps, max_cg
         )
 
 
 def minimise_dense(
-    H: np.ndarray, g: np.ndarray, u: np.ndarray, penalty: np.ndarray, tol: float
+    H: np.ndarray,
+    g: np.ndarray,
+    u: np.ndarray,
+    penalty: np.ndarray,
+    below: np.ndarray,
+    tol: float,
 ) -> np.ndarray:
     """Minimise the model with H at hand, where it can be done (nearly) exactly."""
     s = np.zeros(u.size)
     slope = g.copy()  # g + H s
     for _ in range(20):
         for _ in range(3):
-            if kernels.dense_sweep(H, slope, u, s, penalty) <= tol:
+            if kernels.dense_sweep(H, slope, u, s, penalty, below) <= tol:
                 return s
         face = np.flatnonzero(u + s)
         if face.size == 0:
@@ -96,6 +104,7 @@ def minimise_packed(
     g: np.ndarray,
     u: np.ndarray,
     penalty: np.ndarray,
+    below: np.ndarray,
     damping: np.ndarray,
     tol: float,
     rounds: int,
@@ -111,7 +120,9 @@ def minimise_packed(
     n_iter = 0
     for _ in range(rounds):
         for _ in range(sweeps):
-            change = kernels.sweep(packed, positions, diagonal, g, u, penalty, damping, s, D, mean)
+            change = kernels.sweep(
+                packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
+            )
             if change <= tol:
                 return s, n_iter
         face = np.flatnonzero(u + s)

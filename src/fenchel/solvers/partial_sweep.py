@@ -19,6 +19,7 @@ def can_sweep(problem: Problem, sampler: Sampler) -> bool:
     return (
         type(sampler.primal) is SolidSimplexEntropy
         and type(sampler.dual) is SimplexEntropy
+        and not problem.positive  # a sweep keeps both halves of U in one array
         and (
             type(problem.loss) is Softmax
             or (type(problem.loss) is Hinge and problem.loss.cost is None)

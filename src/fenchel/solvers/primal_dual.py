@@ -92,6 +92,7 @@ class PrimalDual(Solver):
         if refused:
             raise ValueError(f"solver='primal-dual' cannot be used here: {refused}.")
         entries = Entries.empty() if start is None else Entries.of(start.U)
+        entries.u[(entries.u < 0) & problem.nonnegative[entries.feature]] = 0.0
         Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
         centre = None
         if not problem.loss.smooth:
@@ -175,7 +176,7 @@ class PrimalDual(Solver):
         smallest = np.where(
             entries.u != 0,
             np.abs(g + penalty * np.sign(entries.u)),
-            np.maximum(np.abs(g) - penalty, 0.0),
+            np.maximum(np.maximum(-g - penalty, g - self._below(state, penalty)), 0.0),
         )
         return (float(smallest.max()) if smallest.size else 0.0), g, penalty
 
@@ -191,8 +192,8 @@ class PrimalDual(Solver):
             state.damping * largest * state.curvature[entries.feature], 1e-12 * error
         )
         s, n_cg = minimise_model(
-            entries.klass, packed, positions, g, entries.u, penalty, damping,
-            0.1 * error, 2, 5, 50,
+            entries.klass, packed, positions, g, entries.u, penalty, self._below(state, penalty),
+            damping, 0.1 * error, 2, 5, 50,
         )  # fmt: skip
         change = state.columns.product(entries, s, problem.k)
         before = state.value + penalty @ np.abs(entries.u)
@@ -215,6 +216,11 @@ class PrimalDual(Solver):
         elif n_cg < 15:
             state.damping = max(1e-9, 0.3 * state.damping)
         return t >= SHORTEST
+
+    @staticmethod
+    def _below(state: State, penalty: np.ndarray) -> np.ndarray:
+        """The penalty of negative values: infinite where U >= 0 is asked for."""
+        return np.where(state.problem.nonnegative[state.entries.feature], np.inf, penalty)
 
     @staticmethod
     def _evaluate(state: State) -> None:

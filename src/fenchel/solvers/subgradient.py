@@ -89,6 +89,8 @@ class Subgradient(Solver):
         problem = state.problem
         thresholds = gamma * problem.lam * problem.penalty_factor
         group = problem.norm.q != 1
+        if problem.positive:
+            np.maximum(state.U, 0.0, out=state.U)
         size = shrink_and_sum(state.U, thresholds, group, state.U_sum)
         if problem.radius is not None and size > problem.radius:
             state.U_sum -= state.U

@@ -232,6 +232,12 @@ def _check(problem: Problem) -> None:
             f"solver='sublinear' is made for loss='hinge' without costs, found {problem.loss!r}: "
             "use solver='partial-sampling' for other losses."
         )
+    if problem.positive:
+        raise ValueError(
+            "solver='sublinear' stores both signs of U in one number, and cannot keep "
+            "positive=True: use solver='primal-dual', or 'full-sampling', which draws the same "
+            "entries."
+        )
     if (problem.norm.p, problem.norm.q) != (1, 1):
         raise ValueError(
             "solver='sublinear' needs penalty='l1': the columns of U are sampled, and the group "

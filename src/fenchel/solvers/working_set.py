@@ -104,6 +104,8 @@ def violators(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The entries with ``|G_U(j,l)| > lam c_j``: the ``limit`` worst of them, and the scale s.
 
+    Where no coefficient may be negative, only ``-G_U`` counts.
+
     Works through the classes in blocks, so that no (d, k) array is needed.
 
     Returns
@@ -121,7 +123,7 @@ def violators(
         pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
         R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=(problem.n, stop - start))
         sparse = R.nnz < 0.3 * problem.n * (stop - start)
-        G = np.abs(problem.design.rmatmul(R if sparse else R.toarray()))
+        G = problem.constrained_part(problem.design.rmatmul(R if sparse else R.toarray()))
         excess = G - bound
         feature, klass = np.nonzero(excess > 0)
         over, allowed = G[feature, klass], bound[feature, 0]
