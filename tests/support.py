@@ -14,8 +14,9 @@ from instances import Instance
 
 #: Solvers that take only some problems; they must refuse the others with a clear error.
 ONLY_LOSSES = {"sublinear": {"hinge"}}
-NO_GROUP_PENALTY = {"primal-dual", "sublinear", "full-sampling"}
-NO_RADIUS = {"primal-dual"}
+PENALISED = {"primal-dual", "hybrid-gradient", "proximal-newton"}
+NO_GROUP_PENALTY = {*PENALISED, "sublinear", "full-sampling"}
+NO_RADIUS = PENALISED
 NO_COST = {"sublinear"}
 NO_SIGNS = {"sublinear"}
 NO_FACTORS_IN_A_BALL = {"sublinear"}

@@ -118,9 +118,9 @@ def _iterate(
     state = solver.init(problem, start, rng, _horizon(problem, solver, budget))
     seconds = time.perf_counter() - clock
     pace = solver.passes(problem)
-    spacing = solver.iterations_per_check(problem)
     iteration = 0
     while True:
+        spacing = solver.iterations_to_check(problem, state)
         target = _next_check(iteration, spacing, solver.check_growth, pace, budget)
         slice_steps = 1
         while iteration < target:

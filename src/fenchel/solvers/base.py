@@ -68,6 +68,10 @@ class Solver(ABC):
         """Iterations that cost ten times as much as one check (two products with X)."""
         return max(1, int(np.ceil(20.0 / self.passes(problem))))
 
+    def iterations_to_check(self, problem: Problem, state: Any) -> int:
+        """Iterations until the next check, for a solver whose iterations change on the way."""
+        return self.iterations_per_check(problem)
+
     def note(self, state: Any) -> str:
         """What was decided since the last call, in one line; empty for nothing."""
         return ""

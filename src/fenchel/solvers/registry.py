@@ -6,9 +6,11 @@ import logging
 
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solver
+from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
 from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.stochastic import FullSampling, PartialSampling
 from fenchel.solvers.subgradient import Subgradient
 from fenchel.solvers.sublinear import Sublinear
@@ -24,6 +26,8 @@ SOLVERS: dict[str, type[Solver]] = {
         FullSampling,
         Sublinear,
         PrimalDual,
+        HybridGradient,
+        ProximalNewton,
         Subgradient,
     )
 }

@@ -1,0 +1,241 @@
+"""Proximal steps on the dual, Newton steps on a working set of the primal."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.losses.base import true_class
+from fenchel.problem import Problem
+from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.l1_model import minimise_model
+from fenchel.solvers.working_set import GROWTH, MIN_NEW, Columns, Entries, violators
+from fenchel.threads import one_thread
+
+#: Products with fewer multiplications than this are made by one thread.
+SMALL_WORK = 1 << 27
+
+#: Newton steps between two looks at all features.
+NEWTON_STEPS = 30
+
+#: The centre moves when the inner error is this part of what smoothing costs.
+INNER = 0.3
+
+#: No subgradient is asked to be smaller.
+SMALLEST_ERROR = 1e-15
+
+#: A line search that comes down to this has nothing left to gain.
+SHORTEST = 1e-6
+
+#: The proximal step on V grows by this factor from one centre to the next.
+ETA_GROWTH = 3.0
+
+
+@dataclass
+class State:
+    problem: Problem
+    columns: Columns
+    entries: Entries
+    Z: np.ndarray  # X U, updated in place
+    V: np.ndarray  # the dual point that belongs to Z, updated in place
+    value: float  # the smoothed risk at Z
+    centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
+    eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
+    curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    damping: float = 0.1
+    enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
+
+
+class ProximalNewton(Solver):
+    """Newton steps with an l1 penalty for the penalised problem, any loss, to any accuracy.
+
+    A loss whose f is not strongly convex is smoothed around a centre V0 that follows the dual
+    solution (the proximal point method on V, or the method of multipliers seen from U)::
+
+        U = argmin  sum_i w_i max_v { <v - y_i, U^T x_i> - f(v, y_i) - ||v - v0_i||^2 / (2 eta) }
+                    + lam sum_j c_j ||U(j,:)||_1,             V0 <- the maximising v
+
+    so that every loss is minimised by the same Newton method with an l1 penalty
+    (:mod:`fenchel.solvers.l1_model`), on a working set of entries of U that grows by those whose
+    dual constraint ``|G_U(j,l)| <= lam c_j`` is violated. Once the working set is solved only
+    unseen entries can be violated, which is what makes the rescaled dual point tight.
+
+    One iteration looks at all features once and then solves the working set.
+    """
+
+    name: ClassVar[str] = "proximal-newton"
+    default_max_iter: ClassVar[int] = 500
+    check_growth: ClassVar[float] = 1.0  # an iteration costs far more than a check
+
+    def __init__(self, step: str | float | None = None) -> None:
+        if step is not None:
+            raise ValueError("solver='proximal-newton' finds its own steps: leave step out.")
+
+    @staticmethod
+    def refuses(problem: Problem) -> str:
+        """Why the problem cannot be solved by this solver; empty where it can."""
+        if problem.radius is not None:
+            return "it solves the penalised problem, and a radius was given"
+        if problem.norm.q != 1:
+            return "it needs penalty='l1'"
+        return ""
+
+    def init(
+        self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
+    ) -> State:
+        refused = self.refuses(problem)
+        if refused:
+            raise ValueError(f"solver='proximal-newton' cannot be used here: {refused}.")
+        entries = Entries.empty() if start is None else Entries.of(start.U)
+        entries.u[(entries.u < 0) & problem.nonnegative[entries.feature]] = 0.0
+        Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
+        centre = None
+        if not problem.loss.smooth:
+            if start is None or start.V is None:
+                centre = np.full((problem.n, problem.k), 1.0 / problem.k)
+            else:
+                centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
+        eta = 1.0 / max(problem.at_zero, 1e-300)  # scores are of the size of the loss
+        state = State(
+            problem, Columns.of(problem.design), entries, Z, np.empty_like(Z), 0.0, centre, eta,
+            problem.design.column_norms(problem.weights) ** 2,
+        )  # fmt: skip
+        self._evaluate(state)
+        return state
+
+    def advance(self, state: State, n_steps: int) -> None:
+        problem = state.problem
+        small = problem.n * problem.d * problem.k < SMALL_WORK
+        with one_thread() if small else nullcontext():
+            for _ in range(n_steps):
+                self._iterate(state)
+
+    def points(self, state: State) -> list[Point]:
+        problem = state.problem
+        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+        dense = problem.d * problem.k <= 1 << 20
+        V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
+        sparse = 5 * np.count_nonzero(V) < V.size and V.size > 1 << 20
+        return [Point(U.toarray() if dense else U, sp.csr_array(V) if sparse else V.copy(), "last")]
+
+    def passes(self, problem: Problem) -> float:
+        return 2.0
+
+    def iterations_per_check(self, problem: Problem) -> int:
+        return 1
+
+    def _iterate(self, state: State) -> None:
+        problem = state.problem
+        limit = max(MIN_NEW, GROWTH * int(np.count_nonzero(state.entries.u)))
+        feature, klass, _, scale = violators(problem, state.V, limit)
+        if state.centre is not None and self._solved(state, scale):
+            state.centre, state.V = state.V, state.centre
+            state.eta *= ETA_GROWTH
+            self._evaluate(state)
+            feature, klass, _, scale = violators(problem, state.V, limit)
+        state.entries = state.entries.with_new(feature, klass)
+        goal = None
+        for _ in range(NEWTON_STEPS):
+            error, gradient, penalty = self._subgradient(state)
+            if goal is None:  # a tenth of the first error, or less where that is good enough
+                goal = max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+            if error <= goal or not self._newton(state, gradient, penalty, error):
+                break
+
+    def _solved(self, state: State, scale: float) -> bool:
+        """Whether the smoothed problem is solved well enough for the centre to move.
+
+        The gap of (U, V) is what smoothing costs, ``loss(z) - (<v - y, z> - f(v))``, plus the inner
+        error: complementarity, and the loss of dual value by scaling V towards the labels.
+        """
+        problem, entries = state.problem, state.entries
+        F = linear = risk = 0.0
+        for rows in problem.row_blocks():
+            w, y, V, Z = problem.weights[rows], problem.y[rows], state.V[rows], state.Z[rows]
+            F += float(w @ problem.loss.f(V, y))
+            linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
+            risk += float(w @ problem.loss.value(Z, y))
+        smoothing = risk - (linear - F)
+        bound = problem.lam * problem.penalty_factor[entries.feature]
+        inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        # on the working set, subgradients below this make no larger inner error
+        state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
+        return inner <= INNER * smoothing
+
+    def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
+        """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
+        entries, problem = state.entries, state.problem
+        residual = residual_columns(state.V, problem.y, problem.weights, entries.classes)
+        g = state.columns.gradient(entries, residual)
+        penalty = problem.lam * problem.penalty_factor[entries.feature]
+        smallest = np.where(
+            entries.u != 0,
+            np.abs(g + penalty * np.sign(entries.u)),
+            np.maximum(np.maximum(-g - penalty, g - self._below(state, penalty)), 0.0),
+        )
+        return (float(smallest.max()) if smallest.size else 0.0), g, penalty
+
+    def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
+        """One damped Newton step with line search; False where no decrease is left."""
+        problem, entries = state.problem, state.entries
+        curvature = curvature_columns(
+            problem.loss.curvature(state.V, state.eta), problem.weights, entries.classes
+        )
+        packed, positions = state.columns.pack(entries, curvature)
+        largest = state.eta if state.centre is not None else 1.0
+        damping = np.maximum(
+            state.damping * largest * state.curvature[entries.feature], 1e-12 * error
+        )
+        s, n_cg = minimise_model(
+            entries.klass, packed, positions, g, entries.u, penalty, self._below(state, penalty),
+            damping, 0.1 * error, 2, 5, 50,
+        )  # fmt: skip
+        change = state.columns.product(entries, s, problem.k)
+        before = state.value + penalty @ np.abs(entries.u)
+        slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
+        t = 1.0
+        state.Z += change
+        while True:
+            self._evaluate(state)
+            after = state.value + penalty @ np.abs(entries.u + t * s)
+            if after <= before + 1e-4 * t * slope or t < SHORTEST:
+                break
+            t *= 0.5
+            change *= 0.5
+            state.Z -= change
+        entries.u = entries.u + (s if t == 1.0 else t * s)
+        if t < 1.0:
+            state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
+        elif n_cg > 40:
+            state.damping = min(1.0, 2 * state.damping)
+        elif n_cg < 15:
+            state.damping = max(1e-9, 0.3 * state.damping)
+        return t >= SHORTEST
+
+    @staticmethod
+    def _below(state: State, penalty: np.ndarray) -> np.ndarray:
+        """The penalty of negative values: infinite where U >= 0 is asked for."""
+        return np.where(state.problem.nonnegative[state.entries.feature], np.inf, penalty)
+
+    @staticmethod
+    def _evaluate(state: State) -> None:
+        """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
+        problem, loss = state.problem, state.problem.loss
+        state.value = 0.0
+        for rows in problem.row_blocks():
+            y, Z = problem.y[rows], state.Z[rows]
+            if state.centre is None:
+                V = loss.argmax(Z, y)
+                losses = loss.value(Z, y)
+            else:
+                V = loss.prox_euclidean(state.centre[rows], Z, state.eta, y)
+                losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
+                difference = V - state.centre[rows]
+                losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
+            state.V[rows] = V
+            state.value += float(problem.weights[rows] @ losses)
