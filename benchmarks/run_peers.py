@@ -48,7 +48,8 @@ def main() -> None:
         for peer, reason in EXCLUDED.items():
             print(f"not compared: {peer}: {reason}")
         records = _read(store)
-        records = _warm_ups(records, options.threads)
+        if not options.rows:
+            records = _warm_ups(records, options.threads)
         for row in _chosen_rows(options):
             for solver, loss, parameters in SOLVERS:
                 if loss in (None, row.loss) and solver.startswith(options.solvers):
@@ -143,12 +144,10 @@ def _run(spec: dict[str, Any], threads: int, **environment: str) -> list[dict[st
     )  # fmt: skip
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode == -signal.SIGPROF:
-        lines.append({"status": "limit"})
+        lines.append({"status": "killed"})  # at the limit, which it has no means to keep itself
     elif done.returncode:
         said = (done.stderr.strip().splitlines() or [""])[-1]
-        skipped = "FENCHEL_DATA" in said
-        reason = "skipped" if skipped else f"failed (exit code {done.returncode})"
-        lines.append({"status": f"{reason}: {said.split('Error: ')[-1]}"[:300]})
+        lines.append({"status": f"failed (exit code {done.returncode}): {said}"[:300]})
     return lines or [{"status": "failed: no record"}]
 
 

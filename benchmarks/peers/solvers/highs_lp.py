@@ -19,9 +19,10 @@ TOLERANCES = (
 class Solver(BaseSolver):
     name = "highs"
     sampling_strategy = "tolerance"
-    requirements = ["pip::highspy"]
+    requirements = ["pip::highspy[extras]"]
     parameters = {"method": ["ipx", "hipo", "simplex", "pdlp"]}
-    threads, time_limit = 1, 60.0
+    threads = 1
+    time_limit = 60.0
 
     def skip(self, X, y, k, loss, lam):
         if loss != "hinge":

@@ -3,15 +3,14 @@
 from benchmark_utils.dual_lp import DualLP, too_large
 from benchmark_utils.ladder import stricter
 from benchopt import BaseSolver
-from ortools.pdlp import solvers_pb2
-from ortools.pdlp.python import pdlp
 
 
 class Solver(BaseSolver):
     name = "ortools-pdlp"
     sampling_strategy = "tolerance"
     requirements = ["pip::ortools"]
-    threads, time_limit = 1, 60.0
+    threads = 1
+    time_limit = 60.0
 
     def skip(self, X, y, k, loss, lam):
         if loss != "hinge":
@@ -19,9 +18,18 @@ class Solver(BaseSolver):
         reason = too_large(X, k)
         return reason is not None, reason
 
+    @staticmethod
+    def _pdlp():
+        # imported late: or-tools brings a HiGHS of its own, after which highspy cannot be imported
+        from ortools.pdlp import solvers_pb2
+        from ortools.pdlp.python import pdlp
+
+        return pdlp, solvers_pb2.PrimalDualHybridGradientParams
+
     def set_objective(self, X, y, k, loss, lam):
         self.lp = DualLP.build(X, y, k, lam)
-        program = pdlp.QuadraticProgram()
+        self.pdlp, self.params = self._pdlp()
+        program = self.pdlp.QuadraticProgram()
         program.resize_and_initialize(self.lp.cost.size, self.lp.lower.size)
         program.objective_vector = self.lp.cost
         program.constraint_matrix = self.lp.A
@@ -32,12 +40,12 @@ class Solver(BaseSolver):
         self.program = program
 
     def run(self, tol):
-        params = solvers_pb2.PrimalDualHybridGradientParams(num_threads=self.threads)
+        params = self.params(num_threads=self.threads)
         criteria = params.termination_criteria
         criteria.time_sec_limit = self.time_limit
         criteria.simple_optimality_criteria.eps_optimal_relative = min(tol, 1.0)
         criteria.simple_optimality_criteria.eps_optimal_absolute = min(tol, 1.0) * 1e-3
-        self.found = pdlp.primal_dual_hybrid_gradient(self.program, params)
+        self.found = self.pdlp.primal_dual_hybrid_gradient(self.program, params)
 
     def get_result(self):
         return self.lp.point(self.found.primal_solution, self.found.dual_solution)
