@@ -91,7 +91,8 @@ def _ladder(solver: Any, objective: Any, spec: dict[str, Any], shared: dict[str,
             return say(status="stalled")
         # one more run by iterations is foreseeable, one with a stricter tolerance is not
         foreseen = cpu / solver.threads * (ITERATIONS if by_iterations else 1.0)
-        if foreseen >= spec["limit"] or spent >= 2 * spec["limit"]:
+        keeps_limit = hasattr(type(solver), "time_limit") and wall >= spec["limit"]
+        if keeps_limit or foreseen >= spec["limit"] or spent >= 2 * spec["limit"]:
             return say(status="limit")
         stop = solver.get_next(stop)
         # where the tolerance is the certified gap, a run that would end at once is left out
