@@ -9,7 +9,7 @@ SOURCES := $(shell find src -name '*.py' | sort)
 SOURCE_KEY := $(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(SOURCE_KEY)
 
-.PHONY: install demo test lint format bench clean
+.PHONY: install demo test lint format bench bench-methods clean
 
 install: $(VENV)/.installed
 
@@ -30,7 +30,15 @@ lint: install
 	$(BIN)/codespell
 	$(BIN)/mypy
 
+# a few minutes: the small problems against every peer that can be installed here; all problems:
+# FENCHEL_DATA=... $(BIN)/python benchmarks/run_peers.py
+PEERS := matplotlib cyanure glmnetforpython spams-bin ortools highspy[extras]
 bench: install
+	@for peer in $(PEERS); do $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		"$$peer" || echo "not installed, will be skipped: $$peer"; done
+	$(BIN)/python benchmarks/run_peers.py --quick
+
+bench-methods: install
 	$(BIN)/python benchmarks/mirror_prox_products.py
 	$(BIN)/python benchmarks/table1.py
 	$(BIN)/python benchmarks/partial_sampling.py

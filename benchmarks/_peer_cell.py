@@ -1,0 +1,157 @@
+"""One cell of the comparison, in a process of its own: one solver on one problem.
+
+Prints one JSON line a run, so that whatever happens later, what was measured is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from _benchopt_shim import START, load
+from peers.benchmark_utils.ladder import ITERATIONS
+
+#: A run shorter than this is repeated, and the fastest of three counts, for every solver.
+SHORT = 0.5
+
+#: No further runs once the value has not moved in this many.
+PATIENCE = 4
+
+#: The strictest tolerance that is asked of a solver.
+LAST_TOLERANCE = 1e-9
+
+#: No cell may take more memory than this.
+MOST_BYTES = 12 << 30
+
+#: Runs end here, in relative suboptimality or, where a solver bounds it itself, certified gap.
+DONE = 1e-6
+
+
+def main() -> None:
+    try:
+        measure(json.loads(sys.argv[1]))
+    except ImportError as error:
+        say(status=f"skipped: not installed ({error})")
+    except FileNotFoundError as error:
+        say(status=f"skipped: {error}")
+    except MemoryError:
+        say(status=f"failed: needs more than {MOST_BYTES >> 30} GiB")
+
+
+def measure(spec: dict[str, Any]) -> None:
+    """Run the cell that ``run_peers.py`` describes."""
+    solver_class = load("solver", spec["solver"])
+    data = load("dataset", spec["dataset"])(**spec["dataset_parameters"]).get_data()
+    solver = solver_class(**spec["solver_parameters"])
+    solver.threads, solver.time_limit = spec["threads"], spec["limit"]
+    objective = load("objective", "")(loss=spec["loss"], lam=spec["lam"])
+    objective.set_data(**data)
+    arguments = objective.get_objective()
+    refused, reason = solver.skip(**arguments)
+    if refused:
+        return say(status=f"skipped: {reason}")
+    warm_up = _warm_up(solver, sp.issparse(data["X"]), spec["loss"])
+    if spec["warm_up_only"]:
+        return say(status="warm-up", warm_up=warm_up)
+    began = time.perf_counter()
+    solver.set_objective(**arguments)
+    setup = time.perf_counter() - began
+    if solver.name == "fenchel":
+        say(status="product", cpu=_product(data["X"], data["k"]))
+    _ladder(solver, objective, spec, {"setup": setup, "warm_up": warm_up})
+
+
+def _ladder(solver: Any, objective: Any, spec: dict[str, Any], shared: dict[str, float]) -> None:
+    """Fresh runs, each with a stricter knob, until the optimum or a limit is reached."""
+    by_iterations = solver.sampling_strategy == "iteration"
+    stop = solver.get_next(START[solver.sampling_strategy])
+    values: list[float] = []
+    spent = 0.0
+    while by_iterations or stop >= LAST_TOLERANCE:
+        cpu, wall = _timed(solver, stop, spec["limit"])
+        if cpu < SHORT:
+            again = [_timed(solver, stop, spec["limit"]) for _ in range(2)]
+            cpu, wall = min(cpu, *(a for a, _ in again)), min(wall, *(b for _, b in again))
+        spent += cpu / solver.threads
+        value = objective.evaluate_result(**solver.get_result())
+        say(status="ok", stop=stop, cpu=cpu, wall=wall, **value, **shared)
+        values.append(value["value"])
+        bound = max(value["dual"], spec["dual"])
+        if (value["value"] - bound) / value["at_zero"] <= DONE:
+            return
+        if by_iterations and len(values) > PATIENCE and values[-PATIENCE] - values[-1] <= 1e-12:
+            return say(status="stalled")
+        # one more run by iterations is foreseeable, one with a stricter tolerance is not
+        foreseen = cpu / solver.threads * (ITERATIONS if by_iterations else 1.0)
+        keeps_limit = hasattr(type(solver), "time_limit") and wall >= spec["limit"]
+        if keeps_limit or foreseen >= spec["limit"] or spent >= 2 * spec["limit"]:
+            return say(status="limit")
+        stop = solver.get_next(stop)
+        # where the tolerance is the certified gap, a run that would end at once is left out
+        while solver.certified and value["gap"] <= stop * value["at_zero"]:
+            stop = solver.get_next(stop)
+    say(status="last tolerance")
+
+
+def _timed(solver: Any, stop: float, limit: float) -> tuple[float, float]:
+    """CPU and wall seconds of a run; a solver that ignores its time limit dies by the signal."""
+    signal.setitimer(signal.ITIMER_PROF, solver.threads * (1.2 * limit + 2.0))
+    cpu, wall = _cpu(), time.perf_counter()
+    solver.run(stop)
+    cpu, wall = _cpu() - cpu, time.perf_counter() - wall
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    return cpu, wall
+
+
+def _cpu() -> float:
+    """CPU seconds of all threads of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _warm_up(solver: Any, sparse: bool, loss: str) -> float:
+    """One small problem of the same kind, so that nothing is loaded or compiled on the clock."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 60))
+    y = np.append(np.arange(6), (X[6:, :6] + 0.3 * rng.standard_normal((114, 6))).argmax(axis=1))
+    if sparse:
+        X = sp.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0.0))
+    began = time.perf_counter()
+    limit, solver.time_limit = solver.time_limit, 5.0
+    solver.set_objective(X=X, y=y, k=6, loss=loss, lam=1e-3)
+    solver.run(1e-4 if solver.sampling_strategy == "tolerance" else 20)
+    solver.get_result()
+    solver.time_limit = limit
+    return time.perf_counter() - began
+
+
+def _product(X: Any, k: int) -> float:
+    """CPU seconds of one product of X with a dense U."""
+    U = np.ones((X.shape[1], k))
+    times = []
+    for _ in range(3):
+        began = _cpu()
+        X @ U
+        times.append(_cpu() - began)
+    return min(times)
+
+
+def say(**record: Any) -> None:
+    """A line for the parent; the solvers' own printing goes elsewhere."""
+    print(json.dumps(record, default=float), file=CHANNEL, flush=True)
+
+
+if __name__ == "__main__":
+    # what compiled code prints must not mix with the records
+    CHANNEL = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    main()

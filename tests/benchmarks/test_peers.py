@@ -1,0 +1,99 @@
+"""The comparison with the peers: cells agree on the optimum, the report says what they did."""
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+CELLS = {
+    "hinge": [("fenchel_auto", {}), ("highs_lp", {"method": "ipx"}), ("ortools_pdlp", {})],
+    "softmax": [
+        ("fenchel_auto", {}),
+        ("sklearn_saga", {}),
+        ("cyanure_auto", {}),
+        ("spams_fista", {}),
+    ],
+}
+
+
+def run_cell(loss, solver, parameters):
+    spec = {
+        "solver": solver,
+        "solver_parameters": parameters,
+        "dataset": "synthetic",
+        "dataset_parameters": {"n": 20, "empty_classes": False},
+        "loss": loss,
+        "lam": 1e-2,
+        "threads": 1,
+        "limit": 60.0,
+        "dual": -1e300,
+        "warm_up_only": False,
+    }
+    command = [sys.executable, str(BENCHMARKS / "_peer_cell.py"), json.dumps(spec)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("loss", CELLS)
+def test_the_cells_agree_on_the_optimum(loss):
+    primal, dual = math.inf, -math.inf
+    compared = 0
+    for solver, parameters in CELLS[loss]:
+        lines = run_cell(loss, solver, parameters)
+        runs = [line for line in lines if line["status"] == "ok"]
+        if not runs:
+            assert lines[-1]["status"].startswith("skipped: not installed")
+            continue
+        compared += 1
+        best = min(line["value"] for line in runs)
+        assert all(line["cpu"] >= 0 and line["value"] >= line["dual"] for line in runs)
+        primal, dual = min(primal, best), max(dual, *(line["dual"] for line in runs))
+        assert best - dual <= 1e-4, solver
+    assert compared >= 2
+    assert primal >= dual - 1e-12
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("report_peers")
+
+
+def record(solver, status="ok", cpu=1.0, value=1.0, dual=0.0):
+    gap = value - dual
+    measured = {"cpu": cpu, "wall": cpu, "value": value, "dual": dual, "gap": gap, "at_zero": 1.0}
+    cell = {"row": "hinge digits 1e-2", "solver": solver, "threads": "1", "limit": 20.0}
+    return cell | measured | {"status": status}
+
+
+def test_the_report_takes_the_fastest_run_and_bounds_what_did_not_arrive(report):
+    records = [
+        record("fenchel", cpu=0.5, value=0.5005, dual=0.499),
+        record("fenchel", cpu=2.0, value=0.5, dual=0.5),
+        record("slow", cpu=4.0, value=0.505, dual=0.0),
+        record("slow", cpu=6.0, value=0.5008, dual=0.0),
+        record("slow", cpu=16.0, value=0.5007, dual=0.0),
+        record("slow", status="limit"),
+    ]
+    found = report.Results(report.ROWS[0], records, "1")
+    assert found.time("fenchel", 1e-3) == 0.5
+    assert found.time("fenchel", 1e-3, "gap") == 2.0
+    assert found.best_peer(1e-3) == (6.0, "slow")
+    assert found.ratio(1e-3) == (12.0, "12")
+    assert found.ratio(1e-6) == (8.0, "> 8")  # the peer's longest run, not its limit
+    assert found.gap_at("slow", 1e-3) == pytest.approx(0.5008)
+
+
+def test_a_lost_level_is_reported_as_lost(report):
+    records = [record("fenchel", value=0.6, dual=0.4), record("other", value=0.4, dual=0.4)]
+    found = report.Results(report.ROWS[0], records, "1")
+    assert found.ratio(1e-3) == (0.0, "lost")
+    target = report.Target(1e-3, times=10)
+    assert report._judge(found, target)[2] == "missed"
