@@ -148,8 +148,38 @@ def solve(
         fit_intercept=fit_intercept,
         positive=positive,
     )
+    return solve_problem(
+        problem,
+        search_radius=radius == "search",
+        solver=solver,
+        step=step,
+        tol=tol,
+        max_iter=max_iter,
+        max_passes=max_passes,
+        max_time=max_time,
+        start=start,
+        rng=rng,
+        callback=callback,
+    )
+
+
+def solve_problem(
+    problem: Problem,
+    *,
+    search_radius: bool = False,
+    solver: str | Solver = "auto",
+    step: str | float | None = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_passes: float | None = None,
+    max_time: float | None = None,
+    start: Result | Start | tuple[Matrix, Matrix] | Matrix | None = None,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """:func:`solve` for a problem that is made already; the arguments are the same."""
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
-    if radius == "search":
+    if search_radius:
         method: Solver = RadiusSearch(
             get_solver("mirror-prox" if solver == "auto" else solver, step)
         )
