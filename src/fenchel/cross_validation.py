@@ -134,7 +134,7 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.scores_, self.dual_gaps_ = (np.array(part).T for part in zip(*folds, strict=True))
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
-        monitor = FitMonitor(self, {"X": X, "y": y}, self.callback, self.verbose)
+        monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
             way = walk(problem, self.alphas_[: chosen + 1], options, callback=monitor)
             _, result = deque(way, maxlen=1).pop()

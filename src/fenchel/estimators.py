@@ -141,10 +141,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def _set_result(self, result: Result, dtype: np.dtype) -> None:
         """Take over a solution and its certificate."""
-        self.coef_ = prediction.compact(result.U.T, dtype)
-        intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
-        # scores may be shifted by a constant: the intercepts sum to zero
-        self.intercept_ = (intercept - intercept.mean()).astype(dtype)
+        self.__dict__.update(prediction.fitted(result.U, result.intercept, dtype))
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_ = result.primal, result.dual
         self.dual_gap_ = result.gap
@@ -251,7 +248,7 @@ class SparseLinearClassifier(LinearClassifier):
         problem = make_problem(self, X, codes, weights)
         self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale)
         problem = replace(problem, lam=self.alpha_)
-        monitor = FitMonitor(self, {"X": X, "y": y}, self.callback, self.verbose)
+        monitor = FitMonitor(self, problem, X, y, weights)
         start = self._start(problem)
         with shown(self.verbose):
             result = solve_problem(problem, start=start, callback=monitor, **solver_options(self))

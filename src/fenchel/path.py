@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fenchel.lambda_max import smallest_null_penalty
-from fenchel.prediction import compact
+from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
 from fenchel.solve import Result, solve_problem
 from fenchel.validation import check_number
@@ -145,11 +145,11 @@ def _finite(value: float) -> float:
 
 
 def _point(alpha: float, result: Result, dtype: np.dtype) -> PathPoint:
-    intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
+    model = fitted(result.U, result.intercept, dtype)
     return PathPoint(
         alpha=alpha,
-        coef=compact(result.U.T, dtype),
-        intercept=(intercept - intercept.mean()).astype(dtype),
+        coef=model["coef_"],
+        intercept=model["intercept_"],
         objective=result.primal,
         dual_objective=result.dual,
         dual_gap=result.gap,

@@ -196,10 +196,7 @@ def solve_problem(
         callback=callback,
     )
     certificate = outcome.certificate
-    U, intercept = certificate.U, None
-    if problem.intercept:
-        last = U[[-1], :]
-        U, intercept = U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
+    U, intercept = split_intercept(problem, certificate.U)
     return Result(
         U=U,
         V=certificate.V,
@@ -214,6 +211,14 @@ def solve_problem(
         solver=method.name,
         intercept=intercept,
     )
+
+
+def split_intercept(problem: Problem, U: Matrix) -> tuple[Matrix, np.ndarray | None]:
+    """The coefficients of the features, and the intercept or None."""
+    if not problem.intercept:
+        return U, None
+    last = U[[-1], :]
+    return U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
 
 
 def _check_start(start: Any, problem: Problem) -> Start | None:
