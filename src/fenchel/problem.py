@@ -274,10 +274,15 @@ def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
 
 
 def _append_ones(X: Matrix) -> Matrix:
-    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csr_array(ones)], format="csr")
-    return np.concatenate([X, ones], axis=1)
+    n, d = X.shape
+    if not sp.issparse(X):
+        return np.concatenate([X, np.ones((n, 1), dtype=X.dtype)], axis=1)
+    indptr = X.indptr + np.arange(n + 1, dtype=X.indptr.dtype)
+    new = np.zeros(X.nnz + n, dtype=bool)
+    new[indptr[1:] - 1] = True  # the last of every row; scipy's hstack takes five times the memory
+    data, indices = np.ones(new.size, dtype=X.dtype), np.full(new.size, d, dtype=X.indices.dtype)
+    data[~new], indices[~new] = X.data, X.indices
+    return sp.csr_array((data, indices, indptr), shape=(n, d + 1))
 
 
 def _dense(block: Matrix) -> np.ndarray:
