@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fenchel.driver import Callback
+import numpy as np
+
+from fenchel.driver import Observer
+from fenchel.prediction import fitted
+from fenchel.problem import Problem
+from fenchel.solve import split_intercept
 from fenchel.termination import Record
 
 logger = logging.getLogger("fenchel")
@@ -27,43 +32,50 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
     FIT_FRAMES = 1
 
 
-class FitMonitor:
+class FitMonitor(Observer):
     """One callback for the driver, which tells everyone; any of them can stop the fit.
 
-    Parameters
-    ----------
-    estimator : its callbacks, set by ``set_callbacks``, see every check as a subtask of the fit.
-    data : X, y, and the metadata, handed on to those callbacks.
-    callback : a plain function of a :class:`~fenchel.termination.Record`, or None.
-    verbose : at 1 and above every check is a line of the log.
+    Told are the estimator's ``callback``, a plain function of a
+    :class:`~fenchel.termination.Record`; scikit-learn's callbacks, for which every check is a
+    subtask of the fit, with the model as it is then; and at ``verbose`` 1 and above the log.
     """
 
     def __init__(
-        self, estimator: Any, data: dict[str, Any], callback: Callback | None, verbose: int
+        self, estimator: Any, problem: Problem, X: Any, y: Any, weights: np.ndarray | None
     ) -> None:
-        self.estimator, self.data = estimator, data
-        self.callback, self.verbose = callback, verbose
+        self.estimator, self.problem, self.dtype = estimator, problem, X.dtype
+        self.data = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
         self.context = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=estimator, **data)
+            self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
 
     def __call__(self, record: Record) -> bool:
         """Tell everyone about a check; True stops the fit."""
         stop = False
-        if self.verbose > 0:
+        if self.estimator.verbose > 0:
             logger.info(
                 "iteration %d, %.1f s: primal %.6g, dual %.6g, certified gap %.3g, %d non-zeros",
                 record.iteration, record.wall, record.primal, record.dual, record.best_gap,
                 record.nnz,
             )  # fmt: skip
-        if self.callback is not None:
-            stop = self.callback(record) is True
+        if self.estimator.callback is not None:
+            stop = self.estimator.callback(record) is True
         if self.context is not None:
             check = self.context.subcontext(task_name="check")
             check.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-            stop |= bool(check.call_on_fit_task_end(estimator=self.estimator, **self.data))
+            stop |= bool(
+                check.call_on_fit_task_end(
+                    estimator=self.estimator,
+                    reconstruction_attributes=self._model_so_far,
+                    **self.data,
+                )
+            )
         return stop
+
+    def _model_so_far(self) -> dict[str, Any]:
+        """What a copy of the estimator needs to predict, were the fit to end here."""
+        return fitted(*split_intercept(self.problem, self.best().U), self.dtype)
 
     def end(self) -> None:
         """The estimator is fitted."""

@@ -9,7 +9,7 @@ Ball problem (MainEquationConstrained, radius R), for the given V::
 Penalised problem (eq:erm, no radius needed): V must satisfy ``||G_U(j,:)||_* <= lam c_j``. It is
 moved towards the labels, ``V' = Y + s (V - Y)``, which keeps the rows in the simplex and scales
 G_U by s, until that holds; then ``dual(V') = -F(V')``. At s = 0 this is 0, the bound that every
-non-negative loss has: with lam = 0, or a feature without penalty, it may be all there is.
+non-negative loss has: with lam = 0, or very many features without penalty, it may be all there is.
 
 Non-negative coefficients (``positive``): a penalty on U >= 0 alone bounds only the negative part of
 G_U, ``||(-G_U(j,:))_+||_* <= lam c_j``, which scales with s as well. U is clipped at zero first.
@@ -17,7 +17,8 @@ G_U, ``||(-G_U(j,:))_+||_* <= lam c_j``, which scales with s as well. U is clipp
 Intercept: without a penalty its constraint is an equality, every class must have the same mass in V
 as in Y. V is mixed with one row q common to all samples, ``V' = (1 - t) V + t 1 q^T``, with the
 smallest t for which the q that repairs the masses is a distribution. The labels have these masses
-too, so that moving towards them keeps the equality.
+too, so that moving towards them keeps the equality. A few other features without penalty are
+repaired together with it (:mod:`fenchel.free_features`).
 
 Everything is float64 and computed afresh from U and V on the user's data.
 """
@@ -31,6 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
+from fenchel.free_features import Repair
 from fenchel.problem import Matrix, Problem
 
 #: Rows of V further from the simplex than this are a solver's mistake, not rounding.
@@ -68,11 +70,16 @@ class Certificate:
 def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
     U, V = _onto_signs(problem, U), _onto_simplex(V)
-    if problem.intercept:
+    repair = Repair.of(problem) if problem.radius is None else None
+    if repair is not None:
+        V = repair(V)
+    elif problem.intercept:
         V = _match_masses(problem, V)
     norms = problem.gradient_row_norms(V)
-    if problem.intercept:
-        norms[-1] = 0.0  # zero but for rounding, by the line above
+    if repair is not None:
+        repair.forget_rounding(norms)
+    elif problem.intercept:
+        norms[-1] = 0.0  # zero but for rounding, by the masses
     bounds = problem.lam * problem.penalty_factor
     if problem.radius is None:
         V, dual = _feasible(problem, V, norms, bounds)

@@ -18,11 +18,12 @@ from fenchel.driver import Callback
 from fenchel.estimators import (
     LinearClassifier,
     SparseLinearClassifier,
-    problem_options,
+    make_problem,
     read_training_data,
+    solver_options,
     warn_unless_converged,
 )
-from fenchel.losses import Loss, get_loss
+from fenchel.losses import Loss
 from fenchel.path import penalties, walk
 from fenchel.problem import Matrix
 from fenchel.solvers.base import Solver
@@ -117,29 +118,28 @@ class SparseLinearClassifierCV(LinearClassifier):
             raise ValueError(
                 f"selection must be 'best' or 'one-standard-error', found {self.selection!r}."
             )
-        X, y, weights = read_training_data(self, X, y, sample_weight)
+        X, codes, weights = read_training_data(self, X, y, sample_weight)
         memory.check(X, self.classes_.size)
-        options = problem_options(self, weights)
-        self.alphas_ = penalties(
-            X, y, self.alphas, eps=self.eps, scale=self.alpha_scale, options=options
-        )
+        problem, options = make_problem(self, X, codes, weights), solver_options(self)
+        self.alphas_ = penalties(problem, self.alphas, eps=self.eps, scale=self.alpha_scale)
+        y = self.classes_[codes]
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         scorer = check_scoring(self, self.scoring)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(_score_fold)(
-                self._model(), scorer, X, y, sample_weight, train, test, self.alphas_, options
+                self._model(), scorer, X, y, weights, train, test, self.alphas_, options
             )
             for train, test in splits
         )
         self.scores_, self.dual_gaps_ = (np.array(part).T for part in zip(*folds, strict=True))
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
-        monitor = FitMonitor(self, {"X": X, "y": y}, self.callback, self.verbose)
+        monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
-            way = walk(X, y, self.alphas_[: chosen + 1], options, callback=monitor)
+            way = walk(problem, self.alphas_[: chosen + 1], options, callback=monitor)
             _, result = deque(way, maxlen=1).pop()
         self._set_result(result, X.dtype)
-        warn_unless_converged(result, self.tol, get_loss(self.loss), weights, y)
+        warn_unless_converged(result, self.tol, problem)
         monitor.end()
         return self
 
@@ -164,7 +164,7 @@ def _score_fold(
     scorer: Any,
     X: Matrix,
     y: np.ndarray,
-    sample_weight: Any,
+    weights: np.ndarray | None,
     train: np.ndarray,
     test: np.ndarray,
     alphas: np.ndarray,
@@ -172,15 +172,19 @@ def _score_fold(
 ) -> tuple[list[float], list[float]]:
     """The score on the left-out rows and the certified gap, for every penalty."""
     model = clone(model)
-    X_train, y_train = _safe_indexing(X, train), y[train]
     X_test, y_test = _safe_indexing(X, test), y[test]
-    weights = options["sample_weight"]
-    options = options | {"sample_weight": None if weights is None else weights[train]}
-    weighted = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[test]}
+    weighted = {} if weights is None else {"sample_weight": weights[test]}
+    X_train, y_train = _safe_indexing(X, train), y[train]
     model.n_features_in_ = X.shape[1]
+    model.classes_, codes = np.unique(y_train, return_inverse=True)
+    if model.classes_.size < 2:
+        raise ValueError(
+            f"a fold has samples of one class only ({model.classes_[0]!r}): give fewer folds, or "
+            "cv=StratifiedKFold(shuffle=True)."
+        )
+    problem = make_problem(model, X_train, codes, None if weights is None else weights[train])
     scores, gaps = [], []
-    for _, result in walk(X_train, y_train, alphas, options):
-        model.classes_ = result.classes
+    for _, result in walk(problem, alphas, options):
         model._set_result(result, X.dtype)
         scores.append(float(scorer(model, X_test, y_test, **weighted)))
         gaps.append(result.gap)

@@ -26,6 +26,15 @@ DENSE_ENTRIES = 1 << 25
 Callback = Callable[[Record], object]
 
 
+class Observer:
+    """A callback that may ask for the best point so far, which is made for those who ask."""
+
+    best: Callable[[], Certificate]
+
+    def __call__(self, record: Record) -> object:
+        """Be told about a check; True stops the run."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run returns: the best certified point, how it ended, and the way there."""
@@ -84,6 +93,8 @@ def run(
         budget = Budget(tol=budget.tol, gap=budget.gap, max_iter=solver.default_max_iter)
     began = time.perf_counter()
     best = _Best(_certify_start(problem, start))
+    if isinstance(callback, Observer):
+        callback.best = best.certificate
     history = [_record(0, 0.0, 0.0, best.upper, best, began, solver.reason)]
     try:
         status = _verdict(history[-1], budget, problem, callback)

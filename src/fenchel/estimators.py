@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,13 @@ from fenchel.callbacks import (
 )
 from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
-from fenchel.path import Path, regularisation_path, resolve_alpha
-from fenchel.problem import Matrix
-from fenchel.solve import Result, solve
+from fenchel.path import Path, penalties, regularisation_path, resolve_alpha
+from fenchel.problem import Matrix, Problem
+from fenchel.samples import distinct
+from fenchel.solve import Result, solve_problem
 from fenchel.solvers.base import Solver, Start
 from fenchel.termination import Status
+from fenchel.validation import check_sample_weight
 
 
 class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -138,10 +141,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def _set_result(self, result: Result, dtype: np.dtype) -> None:
         """Take over a solution and its certificate."""
-        self.coef_ = prediction.compact(result.U.T, dtype)
-        intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
-        # scores may be shifted by a constant: the intercepts sum to zero
-        self.intercept_ = (intercept - intercept.mean()).astype(dtype)
+        self.__dict__.update(prediction.fitted(result.U, result.intercept, dtype))
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_ = result.primal, result.dual
         self.dual_gap_ = result.gap
@@ -160,8 +160,7 @@ class SparseLinearClassifier(LinearClassifier):
         object of :mod:`fenchel.losses`, such as ``Hinge(cost=...)``.
     alpha : float >= 0, the penalty, in the unit that ``alpha_scale`` names.
     alpha_scale : "absolute", or "max": alpha is then a fraction of :func:`fenchel.lambda_max`, the
-        smallest penalty whose solution is zero (for the hinge loss that of the problem without
-        intercept).
+        smallest penalty whose solution is zero.
     tol : fit stops when ``dual_gap_ <= tol * P(0)``, where P(0) is the objective at zero (hinge: 1,
         softmax: log k), whatever the weights and the order of the classes.
     solver : "auto", the name of a solver of :func:`fenchel.solve`, or a solver object.
@@ -240,20 +239,23 @@ class SparseLinearClassifier(LinearClassifier):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseLinearClassifier:
-        """Fit the model; a weight is a repetition of its row."""
-        X, y, weights = read_training_data(self, X, y, sample_weight)
+        """Fit the model; a weight is a repetition of its row.
+
+        The order of the samples does not matter: see :mod:`fenchel.samples`.
+        """
+        X, codes, weights = read_training_data(self, X, y, sample_weight)
         memory.check(X, self.classes_.size)
-        options = problem_options(self, weights)
-        self.alpha_ = resolve_alpha(X, y, self.alpha, self.alpha_scale, options)
-        monitor = FitMonitor(self, {"X": X, "y": y}, self.callback, self.verbose)
+        problem = make_problem(self, X, codes, weights)
+        self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale)
+        problem = replace(problem, lam=self.alpha_)
+        monitor = FitMonitor(self, problem, X, y, weights)
+        start = self._start(problem)
         with shown(self.verbose):
-            result = solve(
-                X, y, lam=self.alpha_, start=self._start(X), callback=monitor, **options
-            )  # fmt: skip
+            result = solve_problem(problem, start=start, callback=monitor, **solver_options(self))
         self._set_result(result, X.dtype)
         if self.warm_start:
             self._dual_ = result.V
-        warn_unless_converged(result, self.tol, get_loss(self.loss), weights, y)
+        warn_unless_converged(result, self.tol, problem)
         monitor.end()
         return self
 
@@ -276,80 +278,92 @@ class SparseLinearClassifier(LinearClassifier):
         """
         reader = BaseEstimator.__new__(type(self))
         reader.__dict__.update(self.get_params(deep=False))
-        X, y, weights = read_training_data(reader, X, y, sample_weight)
-        options = problem_options(self, weights)
+        X, codes, weights = read_training_data(reader, X, y, sample_weight)
+        memory.check(X, reader.classes_.size)
+        problem = make_problem(reader, X, codes, weights)
         with shown(self.verbose):
+            grid = penalties(problem, alphas, eps=eps, scale=self.alpha_scale)
             return regularisation_path(
-                X, y, alphas, eps=eps, scale=self.alpha_scale, options=options
+                problem, grid, solver_options(self), classes=reader.classes_, dtype=X.dtype
             )
 
-    def _start(self, X: Matrix) -> Start | None:
+    def _start(self, problem: Problem) -> Start | None:
         """The last solution where ``warm_start`` asks for it and where its shape fits."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        k, d = self.classes_.size, X.shape[1]
+        k, d = problem.k, problem.d - problem.intercept
         if self.coef_.shape != (k, d):
             return None
         U = self.coef_.T.astype(np.float64)
-        if self.fit_intercept:
+        if problem.intercept:
             stack = sp.vstack if sp.issparse(U) else np.vstack
             U = stack([U, self.intercept_[None, :].astype(np.float64)])
         V = getattr(self, "_dual_", None)
-        return Start(U, V if V is not None and V.shape == (X.shape[0], k) else None)
+        return Start(U, V if V is not None and V.shape == (problem.n, k) else None)
 
 
 def read_training_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
-    """Check the data, set ``classes_``, and return X, y and the weights with the class weights."""
+    """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     estimator.classes_, codes = np.unique(y, return_inverse=True)
+    if estimator.classes_.size < 2:
+        raise ValueError(
+            f"y has one class only ({estimator.classes_[0]!r}): a classifier needs samples of at "
+            "least two classes."
+        )
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if estimator.class_weight is None:
-        return X, y, sample_weight
-    if sample_weight is None:
-        sample_weight = np.ones(X.shape[0])
+        check_sample_weight(sample_weight, X.shape[0])
+    return X, codes, sample_weight
+
+
+def make_problem(
+    estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
+) -> Problem:
+    """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
+    X, codes, weights = distinct(X, codes, weights)
+    classes = estimator.classes_
     if isinstance(estimator.class_weight, str) and estimator.class_weight == "balanced":
-        totals = np.bincount(codes, weights=sample_weight)
-        factors = sample_weight.sum() / (totals.size * np.where(totals > 0, totals, 1.0))
-    else:
-        factors = compute_class_weight(estimator.class_weight, classes=estimator.classes_, y=y)
-    return X, y, sample_weight * factors[codes]
+        totals = np.bincount(codes, weights=weights, minlength=classes.size)
+        present = np.where(totals > 0.0, totals, 1.0)
+        weights = weights * (weights.sum() / (classes.size * present))[codes]
+    elif estimator.class_weight is not None:
+        factors = compute_class_weight(estimator.class_weight, classes=classes, y=classes[codes])
+        weights = weights * factors[codes]
+    return Problem.from_data(
+        X,
+        codes,
+        loss=estimator.loss,
+        lam=0.0,
+        sample_weight=weights,
+        penalty_factor=estimator.penalty_factor,
+        classes=np.arange(classes.size),
+        penalty=estimator.penalty,
+        fit_intercept=estimator.fit_intercept,
+        positive=estimator.positive,
+    )
 
 
-def problem_options(estimator: Any, weights: np.ndarray | None) -> dict[str, Any]:
-    """The estimator's parameters as arguments of :func:`fenchel.solve`, except the penalty."""
-    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+def solver_options(estimator: Any) -> dict[str, Any]:
+    """The estimator's parameters as arguments of :func:`fenchel.solve.solve_problem`."""
     return {
-        "loss": estimator.loss,
         "tol": estimator.tol,
         "solver": estimator.solver,
-        "fit_intercept": estimator.fit_intercept,
-        "sample_weight": weights,
-        "penalty_factor": estimator.penalty_factor,
-        "penalty": estimator.penalty,
-        "positive": estimator.positive,
         "max_iter": estimator.max_iter,
         "max_time": estimator.max_time,
-        "rng": seed,
+        "rng": check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max),
     }
 
 
-def warn_unless_converged(
-    result: Result, tol: float, loss: Loss, weights: np.ndarray | None, y: np.ndarray
-) -> None:
+def warn_unless_converged(result: Result, tol: float, problem: Problem) -> None:
     """One warning with the gap, the tolerance in the same unit, and what to try."""
     if result.status == Status.CONVERGED:
         return
-    k = result.classes.size
-    codes = np.searchsorted(result.classes, y)
-    masses = np.bincount(codes, weights=weights, minlength=k)
-    zero = np.zeros((1, k))
-    at_zero = sum(float(m * loss.value(zero, np.array([l]))[0]) for l, m in enumerate(masses))
-    at_zero /= masses.sum()
+    at_zero = problem.at_zero
     remedy = {
         Status.MAX_ITER: "raise max_iter",
         Status.MAX_TIME: "raise max_time",

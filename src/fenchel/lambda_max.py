@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.certificate import Certificate
 from fenchel.design import make_design
 from fenchel.driver import run
 from fenchel.losses import Loss
@@ -22,6 +23,12 @@ ACCURACY = 1e-5
 
 #: Relative gap of the first solutions, while no lower bound is known.
 COARSE = 1e-2
+
+#: Relative gap beside an intercept, where zero is told from a solution by its value.
+FINE = 1e-6
+
+#: Iterations for one of them; a solution that is not good enough gives a weaker bound.
+MAX_ITER = 200
 
 #: Solutions at the most; whatever is known by then is still an upper bound.
 MAX_ROUNDS = 60
@@ -46,8 +53,9 @@ def lambda_max(
     does). Softmax and sparsemax have one such V. For
     the hinge loss every distribution over the wrong classes is one, and the best of them is found
     from both sides by solving the penalised problem a few times; the value returned is then at
-    most 1e-5 (relatively) above the smallest, and never below. It is infinite where a feature
-    without penalty already lowers the loss.
+    most 1e-5 (relatively) above the smallest, and never below. Beside an intercept (the hinge loss
+    again) it is approached from below, to 1e-5 as far as a gap of 1e-6 tells zero from a solution.
+    It is infinite where a feature without penalty already lowers the loss.
     """
     problem = Problem.from_data(
         X,
@@ -58,9 +66,15 @@ def lambda_max(
         penalty_factor=penalty_factor,
         classes=classes,
         penalty=penalty,
+        fit_intercept=fit_intercept,
         positive=positive,
     )
-    if fit_intercept:
+    return smallest_null_penalty(problem)
+
+
+def smallest_null_penalty(problem: Problem) -> float:
+    """:func:`lambda_max` of a problem that is made already; its own ``lam`` does not matter."""
+    if problem.intercept:
         return _with_intercept(problem)
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     free = _free_entries(problem)
@@ -71,7 +85,7 @@ def lambda_max(
             f"lambda_max of loss={problem.loss.name!r} with penalty='group' and more than two "
             "classes has no closed form here: search for it with solve, or use penalty='l1'."
         )
-    return _ratio(problem, problem.gradient_row_norms(V))
+    return _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
 
 
 def _with_intercept(problem: Problem) -> float:
@@ -80,18 +94,51 @@ def _with_intercept(problem: Problem) -> float:
     That holds where f does not depend on y; v is then the share of the classes.
     """
     if problem.loss.affine:
-        raise ValueError(
-            f"lambda_max of loss={problem.loss.name!r} with fit_intercept=True has no closed form "
-            "here: leave fit_intercept out for an estimate to start a path from."
-        )
+        return _climb(problem)
     masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
     V = np.broadcast_to(masses, (problem.n, problem.k))
-    return _ratio(problem, problem.gradient_row_norms(V))
+    return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
 
 
-def _ratio(problem: Problem, norms: np.ndarray) -> float:
-    """``max_j norms_j / c_j``, with 0/0 = 0."""
+def _climb(problem: Problem) -> float:
+    """The same where f is affine: from below, to the accuracy that a certificate can see.
+
+    Let P0 be the best value of constant scores. Zero is optimal for no lam that is smaller than
+    ``(P0 - risk(U)) / sum_j c_j ||U(j,:)||``, whatever U is. A solution at a lower bound gives a
+    larger one, until U = 0 solves the problem there.
+    """
     c = problem.penalty_factor
+    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    scale = _ratio(problem.gradient_row_norms(V)[:-1], c[:-1])
+    if scale in (0.0, np.inf) or np.any(c[:-1] == 0):
+        return scale
+    problem = _scaled(problem, scale)
+    best = _solution(problem, 1e3, FINE, None)  # no feature is worth as much
+    lower, lam = 0.0, 0.5
+    for _ in range(MAX_ROUNDS):
+        point = _solution(problem, lam, COARSE if lower == 0.0 else FINE, Start(best.U, best.V))
+        gain = best.dual - problem.risk(point.U)
+        known = lower
+        if gain > FINE * problem.at_zero:
+            lower = max(lower, gain / float(c @ problem.row_norms(point.U)))
+        if 0.0 < lower <= known * (1 + 0.1 * ACCURACY):
+            break
+        lam = 0.5 * lam if lower == 0.0 else lower * (1 + 0.3 * ACCURACY)
+    return scale * lower * (1 + ACCURACY)
+
+
+def _scaled(problem: Problem, scale: float) -> Problem:
+    """The same with other units of the features, in which lambda_max is at most 1 or so."""
+    return replace(problem, design=make_design(problem.design.X / scale))
+
+
+def _solution(problem: Problem, lam: float, tol: float, start: Start | None) -> Certificate:
+    budget = Budget(tol=tol, max_iter=MAX_ITER)
+    return run(replace(problem, lam=lam), PrimalDual(), budget, start=start).certificate
+
+
+def _ratio(norms: np.ndarray, c: np.ndarray) -> float:
+    """``max_j norms_j / c_j``, with 0/0 = 0."""
     if np.any((c == 0) & (norms > 1e-12 * max(float(norms.max()), 1.0))):
         return np.inf
     kept = c > 0
@@ -119,19 +166,16 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
     is such a U, one just above it comes with such a V; so the penalised problem is solved at the
     best lower bound so far until both are there.
     """
-    upper = _ratio(problem, problem.gradient_row_norms(V))
+    upper = _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
     if upper in (0.0, np.inf) or np.any(problem.penalty_factor == 0):
         return upper
-    # the value scales with X: solve where it is at most 1, whatever the units of the features
-    scale = upper
-    problem = replace(problem, design=make_design(problem.design.X / scale))
+    scale, problem = upper, _scaled(problem, upper)  # the value scales with X
     upper, lower, lam, tol = 1.0, 0.0, 0.5, COARSE
     start: Start | None = None
     for _ in range(MAX_ROUNDS):
-        budget = Budget(tol=tol, max_iter=PrimalDual.default_max_iter)
-        point = run(replace(problem, lam=lam), PrimalDual(), budget, start=start).certificate
+        point = _solution(problem, lam, tol, start)
         U, V = point.U, _on_free(point.V, free)
-        upper = min(upper, _ratio(problem, problem.gradient_row_norms(V)))
+        upper = min(upper, _ratio(problem.gradient_row_norms(V), problem.penalty_factor))
         size = float(problem.penalty_factor @ problem.row_norms(U))
         if size > 0.0:
             lower = max(lower, -_slope(problem, U, free) / size)

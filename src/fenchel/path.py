@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fenchel.lambda_max import lambda_max
-from fenchel.losses import get_loss
-from fenchel.prediction import compact
+from fenchel.lambda_max import smallest_null_penalty
+from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
-from fenchel.solve import Result, solve
+from fenchel.solve import Result, solve_problem
 from fenchel.validation import check_number
-
-#: What of the options of ``solve`` belongs to the problem and not to the solver.
-PROBLEM_OPTIONS = ("loss", "sample_weight", "penalty_factor", "penalty", "positive")
 
 
 @dataclass(frozen=True)
@@ -78,70 +74,62 @@ class Path(Sequence):
 
 
 def regularisation_path(
-    X: Matrix, y: np.ndarray, alphas: Any, *, eps: float, scale: str, options: dict[str, Any]
+    problem: Problem,
+    grid: np.ndarray,
+    options: dict[str, Any],
+    *,
+    classes: np.ndarray,
+    dtype: np.dtype,
 ) -> Path:
-    """All points of a path, see ``SparseLinearClassifier.path``; ``options`` are for ``solve``."""
-    grid = penalties(X, y, alphas, eps=eps, scale=scale, options=options)
-    points, classes = [], np.empty(0)
-    for alpha, result in walk(X, y, grid, options):
-        points.append(_point(alpha, result, X.dtype))
-        classes = result.classes
+    """All points of a path; ``options`` are those of ``solve_problem``."""
+    points = [_point(alpha, result, dtype) for alpha, result in walk(problem, grid, options)]
     return Path(points, classes)
 
 
 def walk(
-    X: Matrix, y: np.ndarray, alphas: np.ndarray, options: dict[str, Any], **more: Any
+    problem: Problem, alphas: np.ndarray, options: dict[str, Any], **more: Any
 ) -> Iterator[tuple[float, Result]]:
     """Solve for one penalty after the other; only the last solution is kept in memory."""
     result: Result | None = None
     for alpha in alphas:
-        result = solve(X, y, lam=float(alpha), start=result, **options, **more)
+        result = solve_problem(replace(problem, lam=float(alpha)), start=result, **options, **more)
         yield float(alpha), result
 
 
-def penalties(
-    X: Matrix, y: np.ndarray, alphas: Any, *, eps: float, scale: str, options: dict[str, Any]
-) -> np.ndarray:
+def penalties(problem: Problem, alphas: Any, *, eps: float, scale: str) -> np.ndarray:
     """The penalties of a path in absolute terms, the largest first."""
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         if alphas < 1:
             raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
         eps = check_number("eps", eps, positive=True, remedy="give a fraction such as 1e-2")
-        return largest_penalty(X, y, options) * np.geomspace(1.0, eps, int(alphas))
+        return largest_penalty(problem) * np.geomspace(1.0, eps, int(alphas))
     found = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
     if found.size == 0 or not np.isfinite(found).all() or found[-1] < 0:
         raise ValueError("alphas must be finite numbers >= 0, at least one, or how many to try.")
-    return found * _unit(X, y, scale, options)
+    return found * _unit(problem, scale)
 
 
-def resolve_alpha(
-    X: Matrix, y: np.ndarray, alpha: float, scale: str, options: dict[str, Any]
-) -> float:
+def resolve_alpha(problem: Problem, alpha: float, scale: str) -> float:
     """The penalty in absolute terms."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
-    return alpha * _unit(X, y, scale, options)
+    return alpha * _unit(problem, scale)
 
 
-def _unit(X: Matrix, y: np.ndarray, scale: str, options: dict[str, Any]) -> float:
+def _unit(problem: Problem, scale: str) -> float:
     if scale not in ("absolute", "max"):
         raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
-    if scale == "absolute":
-        return 1.0
-    free = options["fit_intercept"] and not get_loss(options["loss"]).affine
-    chosen = {name: options[name] for name in PROBLEM_OPTIONS}
-    return _finite(lambda_max(X, y, fit_intercept=free, **chosen))
+    return 1.0 if scale == "absolute" else _finite(smallest_null_penalty(problem))
 
 
-def largest_penalty(X: Matrix, y: np.ndarray, options: dict[str, Any]) -> float:
+def largest_penalty(problem: Problem) -> float:
     """Where a path starts: ``lambda_max``, or for the hinge loss a bound that costs one product.
 
     The bound takes one of the dual points that are optimal at U = 0, mass shared by all wrong
     classes, where ``lambda_max`` searches for the best. Beside an intercept
     it is an estimate: exact where the classes are of one size.
     """
-    if not get_loss(options["loss"]).affine:
-        return _unit(X, y, "max", options)
-    problem = Problem.from_data(X, y, lam=0.0, **{name: options[name] for name in PROBLEM_OPTIONS})
+    if not problem.loss.affine:
+        return _unit(problem, "max")
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     norms, c = problem.gradient_row_norms(V), problem.penalty_factor
     return _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
@@ -157,11 +145,11 @@ def _finite(value: float) -> float:
 
 
 def _point(alpha: float, result: Result, dtype: np.dtype) -> PathPoint:
-    intercept = np.zeros(result.classes.size) if result.intercept is None else result.intercept
+    model = fitted(result.U, result.intercept, dtype)
     return PathPoint(
         alpha=alpha,
-        coef=compact(result.U.T, dtype),
-        intercept=(intercept - intercept.mean()).astype(dtype),
+        coef=model["coef_"],
+        intercept=model["intercept_"],
         objective=result.primal,
         dual_objective=result.dual,
         dual_gap=result.gap,

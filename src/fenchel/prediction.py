@@ -34,6 +34,16 @@ def compact(coef: Matrix, dtype: np.dtype) -> Matrix:
     return np.ascontiguousarray(dense, dtype=dtype)
 
 
+def fitted(U: Matrix, intercept: np.ndarray | None, dtype: np.dtype) -> dict[str, Any]:
+    """``coef_`` and ``intercept_`` of a model; the intercepts sum to zero.
+
+    All scores of a row may be shifted by a constant: the predictions stay.
+    """
+    intercept = np.zeros(U.shape[1]) if intercept is None else intercept
+    centred = (intercept - intercept.mean()).astype(dtype)
+    return {"coef_": compact(U.T, dtype), "intercept_": centred}
+
+
 def score_blocks(X: Matrix, coef: Matrix, intercept: np.ndarray) -> Iterator[tuple[slice, Any]]:
     """Yield ``(rows, X[rows] @ coef.T + intercept)``; either matrix may be sparse and is used so.
 

@@ -142,16 +142,22 @@ class Problem:
         return replace(self, radius=radius)
 
     def radius_bound(self) -> float:
-        """A radius that contains every solution (rem:radius): ``P(0) / (lam min_j c_j)``."""
-        smallest = self.lam * float(self.penalty_factor.min())
+        """A radius that contains every solution (rem:radius): ``P(0) / (lam min_j c_j)``.
+
+        No bound follows for an intercept, which gets as much room as all coefficients together.
+        The certificate is for the whole penalised problem: were that too little, it would show.
+        """
+        factors = self.penalty_factor[:-1] if self.intercept else self.penalty_factor
+        smallest = self.lam * float(factors.min())
         if self.radius is None and smallest <= 0:
             raise ValueError(
                 "this solver works inside a ball, and with "
-                + ("lam=0" if self.lam == 0 else "an intercept or a zero in penalty_factor")
+                + ("lam=0" if self.lam == 0 else "a zero in penalty_factor")
                 + " no radius follows from the data: give radius=..., or use "
                 "solver='primal-dual', which needs none."
             )
-        radius = self.at_zero / smallest if self.radius is None else self.radius
+        room = 2.0 if self.intercept else 1.0
+        radius = room * self.at_zero / smallest if self.radius is None else self.radius
         if radius > validation.LARGEST:
             raise ValueError(
                 f"this solver works inside a ball, and radius {radius:g} (P(0) / lam where none is "
@@ -268,10 +274,15 @@ def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
 
 
 def _append_ones(X: Matrix) -> Matrix:
-    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csr_array(ones)], format="csr")
-    return np.concatenate([X, ones], axis=1)
+    n, d = X.shape
+    if not sp.issparse(X):
+        return np.concatenate([X, np.ones((n, 1), dtype=X.dtype)], axis=1)
+    indptr = X.indptr + np.arange(n + 1, dtype=X.indptr.dtype)
+    new = np.zeros(X.nnz + n, dtype=bool)
+    new[indptr[1:] - 1] = True  # the last of every row; scipy's hstack takes five times the memory
+    data, indices = np.ones(new.size, dtype=X.dtype), np.full(new.size, d, dtype=X.indices.dtype)
+    data[~new], indices[~new] = X.data, X.indices
+    return sp.csr_array((data, indices, indptr), shape=(n, d + 1))
 
 
 def _dense(block: Matrix) -> np.ndarray:

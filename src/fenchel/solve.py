@@ -148,8 +148,38 @@ def solve(
         fit_intercept=fit_intercept,
         positive=positive,
     )
+    return solve_problem(
+        problem,
+        search_radius=radius == "search",
+        solver=solver,
+        step=step,
+        tol=tol,
+        max_iter=max_iter,
+        max_passes=max_passes,
+        max_time=max_time,
+        start=start,
+        rng=rng,
+        callback=callback,
+    )
+
+
+def solve_problem(
+    problem: Problem,
+    *,
+    search_radius: bool = False,
+    solver: str | Solver = "auto",
+    step: str | float | None = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_passes: float | None = None,
+    max_time: float | None = None,
+    start: Result | Start | tuple[Matrix, Matrix] | Matrix | None = None,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """:func:`solve` for a problem that is made already; the arguments are the same."""
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
-    if radius == "search":
+    if search_radius:
         method: Solver = RadiusSearch(
             get_solver("mirror-prox" if solver == "auto" else solver, step)
         )
@@ -166,10 +196,7 @@ def solve(
         callback=callback,
     )
     certificate = outcome.certificate
-    U, intercept = certificate.U, None
-    if problem.intercept:
-        last = U[[-1], :]
-        U, intercept = U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
+    U, intercept = split_intercept(problem, certificate.U)
     return Result(
         U=U,
         V=certificate.V,
@@ -184,6 +211,14 @@ def solve(
         solver=method.name,
         intercept=intercept,
     )
+
+
+def split_intercept(problem: Problem, U: Matrix) -> tuple[Matrix, np.ndarray | None]:
+    """The coefficients of the features, and the intercept or None."""
+    if not problem.intercept:
+        return U, None
+    last = U[[-1], :]
+    return U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
 
 
 def _check_start(start: Any, problem: Problem) -> Start | None:

@@ -220,7 +220,7 @@ def test_alpha_as_a_fraction_of_lambda_max(iris):
     model = SparseLinearClassifier(alpha=0.98, **options).fit(X, y)
     assert model.coef_.any()
     largest = fenchel.lambda_max(X, y, loss="softmax", fit_intercept=True)
-    assert model.alpha_ == 0.98 * largest
+    assert model.alpha_ == pytest.approx(0.98 * largest, rel=1e-12)
     assert model.alpha == 0.98
     with pytest.raises(ValueError, match="alpha_scale must be 'absolute' or 'max'"):
         SparseLinearClassifier(alpha_scale="relative").fit(X, y)
@@ -260,6 +260,31 @@ def test_scikit_learn_callbacks_are_told(iris):
     counter = Counter()
     model = SparseLinearClassifier().set_callbacks(counter).fit(*iris)
     assert counter.begun == counter.ended == 1 + len(model.history_)
+
+
+def test_scikit_learn_callbacks_get_a_model_that_predicts(iris):
+    pytest.importorskip("sklearn.callback")
+    X, y = iris
+    seen = []
+
+    class Watcher:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator, metadata):
+            seen.append((fitted_estimator.score(X, y), fitted_estimator.coef_.copy()))
+            assert (metadata["sample_weight"] == 1).all()
+
+    model = SparseLinearClassifier(tol=1e-4).set_callbacks(Watcher())
+    model.fit(X, y, np.ones(y.size))
+    assert len(seen) == 1 + len(model.history_)
+    assert (seen[-1][1] == model.coef_).all()
+    assert (seen[-2][1] == model.coef_).all()  # the last check is the end of the fit
+    assert not seen[0][1].any()
+    assert seen[-1][0] == model.score(X, y)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -12,6 +12,7 @@ import fenchel
 from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
 from fenchel.cross_validation import choose
 from fenchel.path import largest_penalty
+from fenchel.problem import Problem
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,8 @@ def test_every_point_of_a_path_is_certified(iris, loss, fit_intercept):
 
 def test_the_hinge_path_starts_at_or_above_lambda_max(iris):
     X, y = iris
-    options = {"loss": "hinge", "sample_weight": None, "penalty_factor": None, "penalty": "l1",
-               "positive": False, "fit_intercept": False}  # fmt: skip
-    found, smallest = largest_penalty(X, y, options), fenchel.lambda_max(X, y)
+    found = largest_penalty(Problem.from_data(X, y, loss="hinge", lam=0.0))
+    smallest = fenchel.lambda_max(X, y)
     assert smallest <= found * (1 + 1e-6) <= 3 * smallest
 
 

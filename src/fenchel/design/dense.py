@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from fenchel.design.base import Design
 
-#: Rows of a float32 matrix are widened to float64 in blocks of about this many entries.
+#: What needs a temporary copy of rows (float32 widened to float64, say) works on blocks of about
+#: this many entries.
 BLOCK_ENTRIES = 1 << 21
 
 
@@ -23,9 +24,11 @@ class DenseDesign(Design):
         self.X = X
         self.shape = X.shape
 
-    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, whole: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of rows in float64; float64 itself is one block where ``whole`` allows it."""
         n, d = self.shape
-        size = n if self.X.dtype == np.float64 else max(1, BLOCK_ENTRIES // max(d, 1))
+        whole = whole and self.X.dtype == np.float64
+        size = n if whole else max(1, BLOCK_ENTRIES // max(d, 1))
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
             yield rows, self.X[rows].astype(np.float64, copy=False)
@@ -59,13 +62,14 @@ class DenseDesign(Design):
 
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
         largest = np.zeros(self.shape[1])
-        for _, block in self._blocks():
+        for _, block in self._blocks(whole=False):
             np.maximum(largest, np.abs(block).max(axis=0), out=largest)
         scale = np.where(largest > 0, largest, 1.0)
         total = np.zeros(self.shape[1])
-        for rows, block in self._blocks():
+        for rows, block in self._blocks(whole=False):
             total += weights[rows] @ (block / scale) ** 2
         return scale * np.sqrt(total)
 
     def row_max_abs(self) -> np.ndarray:
-        return np.concatenate([np.abs(block).max(axis=1) for _, block in self._blocks()])
+        blocks = self._blocks(whole=False)
+        return np.concatenate([np.abs(block).max(axis=1) for _, block in blocks])

@@ -51,10 +51,13 @@ class SparseDesign(Design):
         return out
 
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
-        largest = _max_abs(self.X, axis=0)
+        size, columns = np.abs(self.X.data), self.X.indices
+        largest = np.zeros(self.shape[1])
+        np.maximum.at(largest, columns, size)
         scale = np.where(largest > 0, largest, 1.0)
-        scaled = self.X.data / scale[self.X.indices]
-        squares = sp.csr_array((scaled**2, self.X.indices, self.X.indptr), shape=self.shape)
+        size /= scale[columns]
+        size *= size
+        squares = sp.csr_array((size, columns, self.X.indptr), shape=self.shape)
         return scale * np.sqrt(squares.T @ weights)
 
     def row_max_abs(self) -> np.ndarray:

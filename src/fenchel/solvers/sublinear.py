@@ -52,6 +52,10 @@ from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.steps import Constant, OnlineStep, StepRule, make_step
 
+#: The penalty of an intercept in the steps, in parts of that of a feature. The certificate is that
+#: of an intercept without penalty.
+INTERCEPT_FACTOR = 0.1
+
 #: Iterations made by one call of the compiled loop at most.
 CHUNK = 1 << 14
 
@@ -125,7 +129,8 @@ class Sublinear(Solver):
     -----
     Sample weights enter the law of the rows and the norms of the columns, as repetitions would.
     Penalty factors are feature scales, U_i c_i and X_i / c_i, and change the ball that a ``radius``
-    describes, so that the two are not accepted together.
+    describes, so that the two are not accepted together. An intercept is a feature with a small
+    penalty to the steps; the certificate does not know that penalty.
     """
 
     name: ClassVar[str] = "sublinear"
@@ -140,7 +145,7 @@ class Sublinear(Solver):
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> Run:
         _check(problem)
-        factor, design = problem.penalty_factor, problem.design
+        factor, design = _factors(problem), problem.design
         scale: np.ndarray | float
         if np.ptp(factor) == 0:
             X, scale = design.X, 1.0
@@ -243,12 +248,20 @@ def _check(problem: Problem) -> None:
             "solver='sublinear' needs penalty='l1': the columns of U are sampled, and the group "
             "penalty couples them. Use solver='partial-sampling'."
         )
-    factor = problem.penalty_factor
+    factor = _factors(problem)
     if np.ptp(factor) > 0 and (problem.radius is not None or problem.lam * factor.min() <= 0):
         raise ValueError(
             "solver='sublinear' takes a penalty_factor that varies only if all its entries and lam "
             "are positive and radius is None: leave radius out, or use solver='partial-sampling'."
         )
+
+
+def _factors(problem: Problem) -> np.ndarray:
+    """The penalty factors of the run, where one lam serves all: an intercept has a small one."""
+    factors = problem.penalty_factor.copy()
+    if problem.intercept:
+        factors[-1] = INTERCEPT_FACTOR * factors[:-1].min()
+    return factors
 
 
 def _divide_columns(X: Any, factor: np.ndarray) -> Any:
