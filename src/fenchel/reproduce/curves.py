@@ -112,7 +112,7 @@ def _one_run_a_point(
     expected = 0.0  # CPU seconds of the next run with its certificate
     grid = method.iterations
     for T, following in zip(grid, [*grid[1:], grid[-1]], strict=True):
-        affordable = min(repetitions, int(spent.left / expected)) if expected else repetitions
+        affordable = int(min(repetitions, spent.left / expected)) if expected else repetitions
         began = time.process_time()
         for repetition in range(affordable):
             row = Timed(method, setting, T, repetition).go_to(T)
