@@ -95,7 +95,7 @@ def test_options_reach_the_estimator(folder, capsys) -> None:
         capsys, "fit", "iris.csv", "--loss", "sparsemax", "--alpha", "0.2", "--alpha-scale", "max",
         "--no-intercept", "--class-weight", "setosa=2,versicolor=0.5", "--solver", "mirror-prox",
         "--max-iter", "40", "--max-time", "1000", "--seed", "3", "--tol", "0.5", "--penalty",
-        "group", "--model", "model.npz", "--history", "history.csv",
+        "group", "--positive", "--model", "model.npz", "--history", "history.csv",
     )  # fmt: skip
     assert found.code == 0, found.err
     model = fenchel.load("model.npz")
@@ -104,6 +104,7 @@ def test_options_reach_the_estimator(folder, capsys) -> None:
         "loss": "sparsemax", "alpha": 0.2, "alpha_scale": "max", "fit_intercept": False,
         "class_weight": {"setosa": 2.0, "versicolor": 0.5}, "solver": "mirror-prox",
         "max_iter": 40, "max_time": 1000.0, "random_state": 3, "tol": 0.5, "penalty": "group",
+        "positive": True,
     }  # fmt: skip
     assert {key: parameters[key] for key in expected} == expected
     assert model.feature_names_in_.tolist() == COLUMNS

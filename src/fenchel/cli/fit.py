@@ -54,6 +54,7 @@ def make_model(options: Namespace, y: np.ndarray, callback: Any) -> SparseLinear
         fit_intercept=not options.no_intercept,
         class_weight=class_weight(options.class_weight, y),
         penalty=options.penalty,
+        positive=options.positive,
         max_iter=options.max_iter,
         max_time=options.max_time,
         random_state=options.seed,

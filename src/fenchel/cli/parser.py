@@ -125,6 +125,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="max: alpha is a fraction of the smallest penalty whose solution is zero",
     )
     add("--penalty", choices=["l1", "group"], default="l1")
+    add("--positive", action="store_true", help="no negative coefficients")
     add("--no-intercept", action="store_true", help="no constant for each class")
     add("--class-weight", metavar="W", help="balanced, or factors such as spam=2,ham=1")
     add = parser.add_argument_group("run").add_argument
