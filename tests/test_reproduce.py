@@ -9,7 +9,7 @@ import pytest
 
 from fenchel.certificate import certify
 from fenchel.cli import main
-from fenchel.reproduce import figure1, table1
+from fenchel.reproduce import figure1, results, table1
 from fenchel.reproduce.configurations import CONFIGURATIONS
 from fenchel.reproduce.curves import run_method
 from fenchel.reproduce.methods import BUDGETS, methods
@@ -71,6 +71,23 @@ def test_quick_table1(tmp_path, capsys) -> None:
         assert about["growth"].endswith("from 50 to 200)")
 
 
+def test_best_so_far_and_when_a_gap_was_reached() -> None:
+    rows = [
+        {"iterations": T, "seconds": seconds, "primal": primal, "dual": dual}
+        for T, seconds, primal, dual in (
+            ("1", "0.5", "3", "0"), ("2", "1", "4", "1"), ("3", "1.5", "2", "0.5")
+        )
+    ]  # fmt: skip
+    curve = results.read_curve(rows)
+    assert np.concatenate(curve.gap).tolist() == [3.0, 3.0, 1.5]
+    best = curve.best_so_far()
+    assert np.concatenate(best.primal).tolist() == [3.0, 3.0, 2.0]
+    assert np.concatenate(best.gap).tolist() == [3.0, 2.0, 1.0]
+    assert (curve.best_dual, curve.best_primal) == (1.0, np.inf)  # not known to be in the ball
+    words = results.reached({"some": best})[1].split()
+    assert words == ["some", "0.5", "1.5", "-", "-", "-", "-", "-"]
+
+
 def test_growth_is_the_exponent() -> None:
     rows = [
         {"size": size, "iterations": T, "seconds": T * size**1.25}
@@ -84,7 +101,7 @@ def test_the_paper_s_numbers() -> None:
     published = table1.authors_seconds()
     assert len(published) == 10
     assert (published[400, 10_000], published[6400, 20_000]) == (1.17, 30.77)
-    curves = figure1.authors_curves()
+    curves = results.authors_curves()
     assert [v.size for v in curves["full-smd"].primal] == [10] * 12
     assert curves["full-smd"].iterations[-1] == 3162277
     assert curves["mirror-prox"].gap[-1] == pytest.approx(0.148, abs=5e-4)
@@ -95,7 +112,7 @@ def test_iterations_are_those_of_the_paper() -> None:
     assert CONFIGURATIONS["paper"].iterations == [
         3, 10, 31, 100, 316, 1000, 3162, 10_000, 31_622, 100_000, 316_227, 1_000_000
     ]  # fmt: skip
-    curves = figure1.authors_curves()
+    curves = results.authors_curves()
     authors = methods(CONFIGURATIONS["authors"])
     for name in ("full-smd", "ssm", "mirror-prox"):
         assert authors[name].iterations == curves[name].iterations.tolist()

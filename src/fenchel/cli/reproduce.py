@@ -7,7 +7,8 @@ from pathlib import Path
 
 from fenchel.cli.terminal import EXIT, note, say
 from fenchel.exceptions import MissingExtraError
-from fenchel.reproduce import figure1, figure1_plot, table1
+from fenchel.reproduce import figure1, figure1_plot, results, table1
+from fenchel.reproduce.records import facts
 
 
 def run(options: Namespace) -> int:
@@ -44,12 +45,20 @@ def _figure1(options: Namespace, output: Path) -> int:
         names=options.methods,
     )
     folder = figure1.run(task, output, note, command(options))
-    say(str(figure1.summarise(task, folder, output, command(options))))
+    curves = results.read_curves(folder)
+    about = facts(task.seed, command(options), configuration=options.configuration, size=task.size)
+    say(str(results.summarise(curves, output / f"{task.title}.csv", about)))
+    # the authors' numbers belong to their settings, and to their size
+    comparable = options.configuration == "authors" and not options.quick
+    theirs = results.authors_curves() if comparable else {}
     try:
-        for path in figure1_plot.draw(folder, output, options.configuration, figure1.SIZE):
+        for path in figure1_plot.draw(curves, theirs, output, options.configuration, task.size):
             say(str(path))
     except MissingExtraError as error:
         note(f"no pictures: {error}")
+    theirs = {f"{name}, authors' numbers": curve for name, curve in theirs.items()}
+    for line in results.reached(curves | theirs):
+        say(line)
     return EXIT.OK
 
 

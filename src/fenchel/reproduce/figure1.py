@@ -1,7 +1,7 @@
 """Figure 1 of the paper: error against runtime and against iterations.
 
 Each method writes a file of its own, so that methods can run side by side and a run that was
-interrupted goes on where it was; then all files that there are make one summary and two pictures.
+interrupted goes on where it was; :mod:`fenchel.reproduce.results` reads them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from fenchel.reproduce.configurations import CONFIGURATIONS, Configuration
 from fenchel.reproduce.curves import run_method
@@ -124,112 +122,3 @@ def _compile(method: Method, configuration: Configuration) -> None:
     run_method(
         replace(method, iterations=[2]), configuration.figure1(20, 0), 1, None, lambda line: None
     )
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The points of a method over its repetitions, by number of iterations."""
-
-    iterations: np.ndarray
-    seconds: np.ndarray  # the mean
-    primal: list[np.ndarray]
-    gap: list[np.ndarray]
-    inside: bool  # all points are inside the ball
-
-    @property
-    def best_dual(self) -> float:
-        """The highest lower bound on the optimum."""
-        return max(float((p - g).max()) for p, g in zip(self.primal, self.gap, strict=True))
-
-    @property
-    def best_primal(self) -> float:
-        """The lowest upper bound on the optimum of the ball problem."""
-        return min(float(p.min()) for p in self.primal) if self.inside else np.inf
-
-    def accuracy(self, optimum: float) -> list[np.ndarray]:
-        """Primal values less the optimum."""
-        return [primal - optimum for primal in self.primal]
-
-    def best_so_far(self) -> Curve:
-        """The best primal and the best dual point up to each number of iterations; one run."""
-        primal = np.concatenate(self.primal)
-        dual = np.maximum.accumulate(primal - np.concatenate(self.gap))
-        primal = np.minimum.accumulate(primal)
-        return replace(self, primal=list(primal[:, None]), gap=list((primal - dual)[:, None]))
-
-
-def read_curve(rows: list[dict[str, str]]) -> Curve:
-    """The rows of one method; a missing dual value is a gap that is not a number."""
-    T = np.array([int(row["iterations"]) for row in rows])
-    columns = {
-        key: np.array([float(row[key] or "nan") for row in rows])
-        for key in ("seconds", "primal", "dual")
-    }
-    grid = np.unique(T)
-    at = [grid_point == T for grid_point in grid]
-    return Curve(
-        grid,
-        np.array([columns["seconds"][here].mean() for here in at]),
-        [columns["primal"][here] for here in at],
-        [(columns["primal"] - columns["dual"])[here] for here in at],
-        inside=all(row.get("certifies") == "ball" for row in rows),
-    )
-
-
-def read_curves(folder: Path) -> tuple[dict[str, Curve], dict[str, str]]:
-    """All curves of a folder, and the facts of the last file.
-
-    The default solver returns the best points that it met, and its curve is theirs.
-    """
-    curves: dict[str, Curve] = {}
-    about: dict[str, str] = {}
-    for path in sorted(folder.glob("*.csv")):
-        about, rows = read_csv(path)
-        curve = read_curve(rows)
-        curves[path.stem] = curve.best_so_far() if path.stem == "default" else curve
-    return curves, about
-
-
-def authors_curves() -> dict[str, Curve]:
-    """What the authors published."""
-    _, rows = read_csv(Path(__file__).with_name("authors_figure1.csv"))
-    names = dict.fromkeys(row["method"] for row in rows)
-    return {name: read_curve([row for row in rows if row["method"] == name]) for name in names}
-
-
-def lower_bound(curves: dict[str, Curve]) -> float:
-    """The best dual value: the optimum is not below it, and errors are measured from it."""
-    return max(curve.best_dual for curve in curves.values())
-
-
-def summarise(task: Plan, folder: Path, output: Path, command: str | None = None) -> Path:
-    """Means and ranges over the repetitions, of all methods whose files are in the folder."""
-    curves, _ = read_curves(folder)
-    optimum = lower_bound(curves)
-    upper = min(curve.best_primal for curve in curves.values())
-    rows = []
-    for name, curve in curves.items():
-        errors = curve.accuracy(optimum)
-        for i, T in enumerate(curve.iterations):
-            rows.append(
-                {
-                    "method": name,
-                    "iterations": int(T),
-                    "repetitions": errors[i].size,
-                    "seconds": float(curve.seconds[i]),
-                    **_range("accuracy", errors[i]),
-                    **_range("gap", curve.gap[i]),
-                }
-            )
-    about = facts(task.seed, command, configuration=task.configuration.name, size=task.size)
-    about |= {"optimum": f"between {optimum:.6f} and {upper:.6f}"}
-    about["accuracy"] = "primal value less the lower of these bounds"
-    return write_csv(output / f"{task.title}.csv", rows, about)
-
-
-def _range(name: str, values: np.ndarray) -> dict[str, float]:
-    return {
-        name: float(values.mean()),
-        f"{name}_min": float(values.min()),
-        f"{name}_max": float(values.max()),
-    }

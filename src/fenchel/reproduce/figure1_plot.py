@@ -10,9 +10,9 @@ import numpy as np
 from fenchel.exceptions import require
 from fenchel.plotting import save_figure
 from fenchel.reproduce.configurations import CONFIGURATIONS
-from fenchel.reproduce.figure1 import Curve, authors_curves, lower_bound, read_curves
 from fenchel.reproduce.methods import methods
 from fenchel.reproduce.records import styled
+from fenchel.reproduce.results import Curve, lower_bound
 
 #: Colours of the methods (those of the paper's figure for its three) and line styles.
 LOOKS = {
@@ -39,18 +39,19 @@ NATURAL_ERROR, NATURAL_SECONDS = 6.0, 500.0
 SMALLEST = 5e-5
 
 
-def draw(folder: Path, output: Path, configuration: str, size: int) -> list[Path]:
-    """Two pictures, against seconds and against iterations, of all files in the folder.
-
-    The authors' numbers are drawn in where the configuration is theirs and the size is ``size``.
-    """
-    curves, about = read_curves(folder)
-    theirs = authors_curves() if configuration == "authors" and int(about["size"]) == size else {}
+def draw(
+    curves: dict[str, Curve],
+    theirs: dict[str, Curve],
+    output: Path,
+    configuration: str,
+    size: int,
+) -> list[Path]:
+    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers."""
     optimum = lower_bound(curves)
     paths = []
     for axis in ("seconds", "iterations"):
         with styled():
-            figure = _picture(curves, theirs, optimum, configuration, axis, int(about["size"]))
+            figure = _picture(curves, theirs, optimum, configuration, axis, size)
             paths += [
                 save_figure(figure, output / f"figure1-{configuration}-{axis}.{suffix}")
                 for suffix in FORMATS
@@ -121,7 +122,7 @@ def _their_curve(
 def _axes(panel: Any, quantity: str, axis: str, scale: str, curves: dict[str, Curve]) -> None:
     what = "primal accuracy" if quantity == "accuracy" else "duality gap (ball)"
     panel.set_title(f"{what}, {scale} scale")
-    panel.set_ylabel("F(U) - F*" if quantity == "accuracy" else "gap")
+    panel.set_ylabel("$F(U) - F_*$" if quantity == "accuracy" else "gap")
     panel.set_xlabel("seconds (CPU, one thread)" if axis == "seconds" else "iterations")
     if scale == "log-log":
         panel.set(xscale="log", yscale="log")
