@@ -73,13 +73,16 @@ class Subgradient(Solver):
                 problem.n - 1,
             )
             columns, x = problem.design.row(i)
-            z = x @ state.U[columns]
+            dense = not problem.design.is_sparse  # then all rows of U: a slice copies nothing
+            z = x @ (state.U if dense else state.U[columns])
             v = problem.loss.argmax(z[None, :], problem.y[i : i + 1])[0]
             state.V_sum[i] += v
             state.drawn[i] += 1
             v[problem.y[i]] -= 1.0
             gamma = state.step(state.t)
-            state.U[columns] -= np.outer(gamma * x, v)
+            touched = np.flatnonzero(v)  # two classes for the hinge loss
+            entries = (slice(None), touched) if dense else np.ix_(columns, touched)
+            state.U[entries] -= np.outer(gamma * x, v[touched])
             self._shrink(state, gamma)
             state.t += 1
 

@@ -1,0 +1,73 @@
+"""``fenchel reproduce``: the paper's table and figure."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from fenchel.cli.terminal import EXIT, note, say
+from fenchel.exceptions import MissingExtraError
+from fenchel.reproduce import figure1, figure1_plot, results, table1
+from fenchel.reproduce.records import facts
+
+
+def run(options: Namespace) -> int:
+    """Run and write what was asked for."""
+    output = Path(options.output)
+    output.mkdir(parents=True, exist_ok=True)
+    return _table1(options, output) if options.what == "table1" else _figure1(options, output)
+
+
+def _table1(options: Namespace, output: Path) -> int:
+    say(table1.HEAD)
+    rows = table1.run(
+        options.configuration,
+        output,
+        say,
+        quick=options.quick,
+        repetitions=options.repetitions,
+        sizes=options.sizes,
+        seed=options.seed,
+        command=command(options),
+    )
+    say(f"seconds grow as size^{table1.growth(rows):.2f}")
+    return EXIT.OK
+
+
+def _figure1(options: Namespace, output: Path) -> int:
+    task = figure1.plan(
+        options.configuration,
+        quick=options.quick,
+        full=options.full,
+        repetitions=options.repetitions,
+        budget=options.budget,
+        seed=options.seed,
+        names=options.methods,
+    )
+    folder = figure1.run(task, output, note, command(options))
+    curves = results.read_curves(folder)
+    about = facts(task.seed, command(options), configuration=options.configuration, size=task.size)
+    say(str(results.summarise(curves, output / f"{task.title}.csv", about)))
+    # the authors' numbers belong to their settings, and to their size
+    comparable = options.configuration == "authors" and not options.quick
+    theirs = results.authors_curves() if comparable else {}
+    try:
+        for path in figure1_plot.draw(curves, theirs, output, options.configuration, task.size):
+            say(str(path))
+    except MissingExtraError as error:
+        note(f"no pictures: {error}")
+    theirs = {f"{name}, authors' numbers": curve for name, curve in theirs.items()}
+    for line in results.reached(curves | theirs):
+        say(line)
+    return EXIT.OK
+
+
+def command(options: Namespace) -> str:
+    """What to type for the same result; the folder of the output does not matter."""
+    words = ["fenchel", "reproduce", options.what, "--configuration", options.configuration]
+    words += [f"--{flag}" for flag in ("quick", "full") if getattr(options, flag)]
+    for name in ("repetitions", "methods", "budget", "sizes"):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return " ".join([*words, "--seed", str(options.seed)])

@@ -1,0 +1,125 @@
+"""Figure 1 of the paper: error against runtime and against iterations.
+
+Each method writes a file of its own, so that methods can run side by side and a run that was
+interrupted goes on where it was; :mod:`fenchel.reproduce.results` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fenchel.reproduce.configurations import CONFIGURATIONS, Configuration
+from fenchel.reproduce.curves import run_method
+from fenchel.reproduce.methods import BUDGETS, Method, methods
+from fenchel.reproduce.records import facts, read_csv, write_csv
+
+SIZE, QUICK_SIZE = 1000, 120
+
+#: The quick mode goes no further than this, the default solver no further than that. It has no
+#: budgets, so that it does the same on every machine.
+QUICK_ITERATIONS, QUICK_DEFAULT = 1000, 25
+
+#: A method that is not repeated in the same way would not give the same file.
+SAME = ("fenchel", "seed", "size", "repetitions", "budget", "step", "iterations")
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: ``plan`` fills in what a mode decides."""
+
+    configuration: Configuration
+    size: int
+    repetitions: int
+    budgets: dict[str, float | None]  # CPU seconds by method; None is no limit
+    seed: int
+    methods: dict[str, Method]
+
+    @property
+    def title(self) -> str:
+        return f"figure1-{self.configuration.name}"
+
+
+def plan(
+    configuration: str = "authors",
+    *,
+    quick: bool = False,
+    full: bool = False,
+    repetitions: int | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    names: Iterable[str] | None = None,
+) -> Plan:
+    """The plan of a mode: quick, as far as the budgets of the methods go, or full without budgets.
+
+    ``budget`` replaces the CPU seconds of every method.
+    """
+    chosen = CONFIGURATIONS[configuration]
+    known = methods(chosen)
+    wanted = list(known) if names is None else list(names)
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"no method {name!r} in this configuration: use {', '.join(known)}.")
+    if quick:
+        known = {
+            name: replace(m, iterations=[T for T in m.iterations if limit >= T])
+            for name, m in known.items()
+            for limit in [QUICK_DEFAULT if name == "default" else QUICK_ITERATIONS]
+        }
+    budgets: dict[str, float | None] = {
+        name: None if full else budget or (None if quick else BUDGETS[name]) for name in known
+    }
+    return Plan(
+        chosen,
+        QUICK_SIZE if quick else SIZE,
+        (2 if quick else chosen.repetitions) if repetitions is None else repetitions,
+        budgets,
+        seed,
+        {name: known[name] for name in known if name in wanted},
+    )
+
+
+def run(task: Plan, output: Path, report: Report, command: str | None = None) -> Path:
+    """Run the methods whose file is not there yet; return the folder of the files."""
+    folder = output / task.title
+    setting = task.configuration.figure1(task.size, task.seed)
+    for name, method in task.methods.items():
+        budget = task.budgets[name]
+        path = folder / f"{name}.csv"
+        about = facts(
+            task.seed,
+            command,
+            configuration=task.configuration.name,
+            size=task.size,
+            repetitions=task.repetitions if method.random else 1,
+            budget="none" if budget is None else f"{budget:g} CPU s",
+            step=method.step,
+            iterations=f"up to {method.iterations[-1]}",
+            seconds="CPU seconds of one thread, certificates and compiling not counted",
+        )
+        if _is_there(path, about):
+            report(f"{name}: found")
+            continue
+        _compile(method, task.configuration)
+        rows = run_method(method, setting, task.repetitions, budget, report)
+        about["reached"] = rows[-1].iterations
+        write_csv(path, [asdict(row) for row in rows], about)
+    return folder
+
+
+def _is_there(path: Path, about: dict[str, Any]) -> bool:
+    if not path.exists():
+        return False
+    found, _ = read_csv(path)
+    return all(found.get(key) == str(about[key]) for key in SAME)
+
+
+def _compile(method: Method, configuration: Configuration) -> None:
+    """Let the kernels compile, or load, before a clock starts."""
+    run_method(
+        replace(method, iterations=[2]), configuration.figure1(20, 0), 1, None, lambda line: None
+    )

@@ -1,0 +1,135 @@
+"""The pictures of Figure 1: error in natural and in log-log scale, with the authors' numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel.exceptions import require
+from fenchel.plotting import save_figure
+from fenchel.reproduce.configurations import CONFIGURATIONS
+from fenchel.reproduce.methods import methods
+from fenchel.reproduce.records import styled
+from fenchel.reproduce.results import Curve, lower_bound
+
+#: Colours of the methods (those of the paper's figure for its three) and line styles.
+LOOKS = {
+    "full-smd": ("#1f4fd8", "-"),
+    "full-smd-online": ("#1f4fd8", (0, (4, 1.5))),
+    "partial": ("#2a9d5c", "-"),
+    "partial-online": ("#2a9d5c", (0, (4, 1.5))),
+    "ssm": ("#222222", "-"),
+    "mirror-prox": ("#d62728", "-"),
+    "mirror-prox-online": ("#d62728", (0, (4, 1.5))),
+    "mirror-descent": ("#ff8c1a", "-"),
+    "default": ("#8a2be2", "-"),
+}
+
+FORMATS = ("png", "svg")
+
+#: What the authors call F*, for their instance.
+AUTHORS_OPTIMUM = 0.3374
+
+#: Axes in natural scale: errors up to here, and seconds up to here, as in the paper's picture.
+NATURAL_ERROR, NATURAL_SECONDS = 6.0, 500.0
+
+#: Errors below this are not drawn in log-log scale.
+SMALLEST = 5e-5
+
+
+def draw(
+    curves: dict[str, Curve],
+    theirs: dict[str, Curve],
+    output: Path,
+    configuration: str,
+    size: int,
+) -> list[Path]:
+    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers."""
+    optimum = lower_bound(curves)
+    paths = []
+    for axis in ("seconds", "iterations"):
+        with styled():
+            figure = _picture(curves, theirs, optimum, configuration, axis, size)
+            paths += [
+                save_figure(figure, output / f"figure1-{configuration}-{axis}.{suffix}")
+                for suffix in FORMATS
+            ]
+    return paths
+
+
+def _picture(
+    curves: dict[str, Curve],
+    theirs: dict[str, Curve],
+    optimum: float,
+    configuration: str,
+    axis: str,
+    size: int,
+) -> Any:
+    figure = require("matplotlib.figure", "plot").Figure(figsize=(10.0, 8.2), layout="constrained")
+    axes = figure.subplots(2, 2)
+    labels = {name: m.label for name, m in methods(CONFIGURATIONS[configuration]).items()}
+    for row, quantity in enumerate(("accuracy", "gap")):
+        for column, scale in enumerate(("natural", "log-log")):
+            panel = axes[row, column]
+            for name in [name for name in LOOKS if name in curves]:
+                values = _values(curves[name], quantity, optimum)
+                _curve(panel, curves[name], axis, values, LOOKS[name], labels[name])
+            for name, curve in theirs.items():
+                values = _values(curve, quantity, AUTHORS_OPTIMUM)
+                _their_curve(panel, curve, axis, values, LOOKS[name][0], labels[name])
+            _axes(panel, quantity, axis, scale, curves)
+    handles, names = axes[0, 1].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    who = "the authors' program" if configuration == "authors" else "the paper as printed"
+    figure.suptitle(
+        f"Figure 1 with the settings of {who}: n = d = k = {size}, lam = {1 / size:g}", fontsize=11
+    )
+    return figure
+
+
+def _values(curve: Curve, quantity: str, optimum: float) -> list[np.ndarray]:
+    return curve.accuracy(optimum) if quantity == "accuracy" else curve.gap
+
+
+def _curve(
+    panel: Any, curve: Curve, axis: str, values: list[np.ndarray], look: Any, label: str
+) -> None:
+    """The mean over the repetitions, and a band from the smallest to the largest."""
+    color, style = look
+    x = getattr(curve, axis)
+    mean, low, high = (np.array([f(v) for v in values]) for f in (np.mean, np.min, np.max))
+    kept = mean > SMALLEST
+    marker = "o" if x.size <= 20 else None
+    panel.plot(x[kept], mean[kept], color=color, linestyle=style, marker=marker, markersize=3,
+               label=label)  # fmt: skip
+    if any(v.size > 1 for v in values):
+        panel.fill_between(x, np.maximum(low, SMALLEST), high, color=color, alpha=0.15, linewidth=0)
+
+
+def _their_curve(
+    panel: Any, curve: Curve, axis: str, values: list[np.ndarray], color: str, label: str
+) -> None:
+    mean = np.array([v.mean() for v in values])
+    if np.isnan(mean).all():  # SSM has no dual point there
+        return
+    panel.plot(getattr(curve, axis), mean, color=color, linestyle=":", linewidth=0.9, marker="s",
+               markersize=4.5, markerfacecolor="none", markeredgewidth=0.9,
+               label=f"{label}, authors' numbers")  # fmt: skip
+
+
+def _axes(panel: Any, quantity: str, axis: str, scale: str, curves: dict[str, Curve]) -> None:
+    what = "primal accuracy" if quantity == "accuracy" else "duality gap (ball)"
+    panel.set_title(f"{what}, {scale} scale")
+    panel.set_ylabel("$F(U) - F_*$" if quantity == "accuracy" else "gap")
+    panel.set_xlabel("seconds (CPU, one thread)" if axis == "seconds" else "iterations")
+    if scale == "log-log":
+        panel.set(xscale="log", yscale="log")
+        return
+    panel.set_ylim(0.0, NATURAL_ERROR)
+    if axis == "seconds":
+        longest = max(float(curve.seconds.max()) for curve in curves.values())
+        panel.set_xlim(0.0, min(NATURAL_SECONDS, longest))
+    else:
+        panel.set_xlim(0.0, 4000.0)

@@ -1,0 +1,180 @@
+"""``fenchel reproduce`` in its quick mode, and what its curves are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fenchel.certificate import certify
+from fenchel.cli import main
+from fenchel.reproduce import figure1, results, table1
+from fenchel.reproduce.configurations import CONFIGURATIONS
+from fenchel.reproduce.curves import run_method
+from fenchel.reproduce.methods import BUDGETS, methods
+from fenchel.reproduce.records import read_csv
+from fenchel.solvers.sublinear import Sublinear
+
+
+def silent(line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("configuration", ["paper", "authors"])
+def test_quick_figure1(configuration, tmp_path, capsys) -> None:
+    words = ["reproduce", "figure1", "--quick", "--configuration", configuration, "--output",
+             str(tmp_path)]  # fmt: skip
+    assert main(words) == 0
+    folder = tmp_path / f"figure1-{configuration}"
+    known = methods(CONFIGURATIONS[configuration])
+    assert {path.stem for path in folder.glob("*.csv")} == set(known)
+    for name, method in known.items():
+        about, rows = read_csv(folder / f"{name}.csv")
+        assert about["command"] == (
+            f"fenchel reproduce figure1 --configuration {configuration} --quick --seed 0"
+        )
+        assert str(tmp_path) not in str(about)
+        assert {row["repetition"] for row in rows} == ({"0", "1"} if method.random else {"0"})
+        for row in rows:
+            primal, dual, gap = (float(row[key]) for key in ("primal", "dual", "gap"))
+            assert gap == pytest.approx(primal - dual, abs=1e-5)
+            assert gap >= 0.0
+
+    _, rows = read_csv(tmp_path / f"figure1-{configuration}.csv")
+    last = {row["method"]: row for row in rows}  # the rows of a method are in order
+    for row in rows:
+        assert -1e-6 <= float(row["accuracy_min"]) <= float(row["accuracy"])
+    # a sampled method has hardly begun after 10^3 iterations; these are near the optimum
+    assert float(last["default"]["gap"]) < 2e-2
+    assert float(last["mirror-prox-online"]["gap"]) < 5e-2
+    for axis in ("seconds", "iterations"):
+        for suffix in ("png", "svg"):
+            assert (tmp_path / f"figure1-{configuration}-{axis}.{suffix}").stat().st_size > 10_000
+
+    before = {path: path.read_bytes() for path in folder.glob("*.csv")}
+    capsys.readouterr()
+    assert main(words) == 0
+    assert capsys.readouterr().err.count("found") == len(known)
+    assert before == {path: path.read_bytes() for path in folder.glob("*.csv")}
+
+
+def test_quick_table1(tmp_path, capsys) -> None:
+    for configuration in CONFIGURATIONS:
+        assert main(["reproduce", "table1", "--quick", "--configuration", configuration,
+                     "--output", str(tmp_path)]) == 0  # fmt: skip
+        about, rows = read_csv(tmp_path / f"table1-{configuration}.csv")
+        assert [(int(r["size"]), int(r["iterations"])) for r in rows] == [
+            (size, T) for size in table1.QUICK_SIZES for T in table1.QUICK_ITERATIONS
+        ]
+        assert all(float(r["seconds_min"]) <= float(r["seconds"]) for r in rows)
+        assert about["growth"].endswith("from 50 to 200)")
+
+
+def test_best_so_far_and_when_a_gap_was_reached() -> None:
+    rows = [
+        {"iterations": T, "seconds": seconds, "primal": primal, "dual": dual}
+        for T, seconds, primal, dual in (
+            ("1", "0.5", "3", "0"), ("2", "1", "4", "1"), ("3", "1.5", "2", "0.5")
+        )
+    ]  # fmt: skip
+    curve = results.read_curve(rows)
+    assert np.concatenate(curve.gap).tolist() == [3.0, 3.0, 1.5]
+    best = curve.best_so_far()
+    assert np.concatenate(best.primal).tolist() == [3.0, 3.0, 2.0]
+    assert np.concatenate(best.gap).tolist() == [3.0, 2.0, 1.0]
+    assert (curve.best_dual, curve.best_primal) == (1.0, np.inf)  # not known to be in the ball
+    words = results.reached({"some": best})[1].split()
+    assert words == ["some", "0.5", "1.5", "-", "-", "-", "-", "-"]
+
+
+def test_growth_is_the_exponent() -> None:
+    rows = [
+        {"size": size, "iterations": T, "seconds": T * size**1.25}
+        for size in (10, 20, 80)
+        for T in (1, 2)
+    ]
+    assert table1.growth(rows) == pytest.approx(1.25)
+
+
+def test_the_paper_s_numbers() -> None:
+    published = table1.authors_seconds()
+    assert len(published) == 10
+    assert (published[400, 10_000], published[6400, 20_000]) == (1.17, 30.77)
+    curves = results.authors_curves()
+    assert [v.size for v in curves["full-smd"].primal] == [10] * 12
+    assert curves["full-smd"].iterations[-1] == 3162277
+    assert curves["mirror-prox"].gap[-1] == pytest.approx(0.148, abs=5e-4)
+    assert np.isnan(curves["ssm"].gap[0]).all()
+
+
+def test_iterations_are_those_of_the_paper() -> None:
+    assert CONFIGURATIONS["paper"].iterations == [
+        3, 10, 31, 100, 316, 1000, 3162, 10_000, 31_622, 100_000, 316_227, 1_000_000
+    ]  # fmt: skip
+    curves = results.authors_curves()
+    authors = methods(CONFIGURATIONS["authors"])
+    for name in ("full-smd", "ssm", "mirror-prox"):
+        assert authors[name].iterations == curves[name].iterations.tolist()
+    assert methods(CONFIGURATIONS["paper"])["ssm"].iterations[-1] == 10**5
+    assert set(BUDGETS) == set(methods(CONFIGURATIONS["paper"]))
+
+
+def test_settings_differ_as_described() -> None:
+    paper, authors = (CONFIGURATIONS[name].figure1(40, 0) for name in ("paper", "authors"))
+    assert (paper.radius, authors.radius) == (40.0, 20.0)
+    assert paper.ball.lam == authors.ball.lam == 1 / 40
+    assert paper.frobenius == pytest.approx(np.sqrt(40))
+    assert authors.frobenius == pytest.approx(np.sqrt(40) / 2)
+    paper, authors = (CONFIGURATIONS[name].table1(40, 0) for name in ("paper", "authors"))
+    assert (paper.radius, authors.radius) == (40.0, 40.0)
+    assert (paper.ball.lam, authors.ball.lam) == (1e-3, 0.0)
+
+
+def test_the_authors_step() -> None:
+    """The formula, with the constants named as in their program."""
+    setting = CONFIGURATIONS["authors"].figure1(30, 0)
+    X, n, R, T = setting.ball.design.X, 30, setting.radius, 1000
+    L = np.linalg.norm(X, axis=0).max() / n
+    lip = L * np.sqrt(R**2 * n)
+    sigma_u, sigma_v = 4 * L**2 * R**2, 2 * n * L**2 + 2 * np.abs(X).max(axis=1).sum()
+    theta = 2 * (n * sigma_u + R**2 * sigma_v) / n
+    assert setting.authors_step(T) == pytest.approx(2 / (np.sqrt(T) * (lip + np.sqrt(theta))))
+    assert setting.lipschitz == pytest.approx(lip)
+    assert setting.mean_square == pytest.approx(np.linalg.norm(X) ** 2 / n)
+
+
+@pytest.mark.parametrize("name", ["full-smd", "full-smd-online"])
+def test_a_point_of_a_curve_is_the_solver_s_own(name) -> None:
+    """Whether every point is a run, or one run is read at all: T iterations from the start."""
+    configuration = CONFIGURATIONS["authors"]
+    setting = configuration.figure1(30, 0)
+    method = replace(methods(configuration)[name], iterations=[10, 31, 2000])
+    rows = run_method(method, setting, 2, None, silent)
+    assert sorted((row.iterations, row.repetition) for row in rows) == [
+        (T, repetition) for T in (10, 31, 2000) for repetition in (0, 1)
+    ]
+    for row in rows:
+        T = row.iterations
+        solver = Sublinear(setting.authors_step(T) if name == "full-smd" else None)
+        rng = np.random.default_rng([2020, row.repetition])
+        state = solver.init(setting.ball, None, rng, 2000)
+        solver.advance(state, T)
+        point = solver.points(state)[0]
+        expected = certify(setting.ball, point.U, point.V)
+        assert (row.primal, row.dual) == (expected.primal, expected.dual)
+
+
+def test_a_budget_ends_a_curve() -> None:
+    configuration = CONFIGURATIONS["paper"]
+    setting = configuration.figure1(20, 0)
+    for name in ("full-smd", "full-smd-online"):
+        method = methods(configuration)[name]
+        rows = run_method(method, setting, 3, 1e-9, silent)
+        assert [(row.iterations, row.repetition) for row in rows] == [(3, 0), (3, 1), (3, 2)]
+
+
+def test_only_full_has_no_budget() -> None:
+    assert set(figure1.plan("paper", full=True).budgets.values()) == {None}
+    assert figure1.plan("paper").budgets == BUDGETS
+    assert set(figure1.plan("paper", budget=7.0).budgets.values()) == {7.0}
