@@ -36,6 +36,10 @@ class Loss(ABC):
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The maximising v of every row, (n, k)."""
 
+    def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, for a loss whose two share the work."""
+        return self.value(Z, y), self.argmax(Z, y)
+
     @abstractmethod
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         """f(v, y) of every row, (n,)."""

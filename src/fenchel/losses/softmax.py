@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp, softmax, wrightomega, xlogy
+from scipy.special import wrightomega, xlogy
 
 from fenchel.kernels.simplex import SMALLEST, multiply_rows
 from fenchel.losses.base import Loss, true_class
@@ -19,10 +19,17 @@ class Softmax(Loss):
     smooth = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return logsumexp(Z, axis=1) - true_class(Z, y)
+        return self.value_and_argmax(Z, y)[0]
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return softmax(Z, axis=1)
+        return self.value_and_argmax(Z, y)[1]
+
+    def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        top = Z.max(axis=1)
+        E = np.exp(Z - top[:, None])
+        total = E.sum(axis=1)
+        E /= total[:, None]
+        return np.log(total) + (top - true_class(Z, y)), E
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         return xlogy(V, V).sum(axis=1)

@@ -188,10 +188,10 @@ def conjugate_gradients(
 def hessian(klass: np.ndarray, packed: tuple, positions: tuple, damping: np.ndarray) -> np.ndarray:
     """H as a dense matrix: blocks within the classes, minus one product for the row means."""
     row, weight, share = positions
-    rows_in_use, number = np.unique(row, return_inverse=True)
+    number = np.cumsum(np.bincount(row) > 0) - 1  # of the rows in use
     everything = np.arange(klass.size)
-    Q = np.zeros((klass.size, rows_in_use.size))
-    kernels.scatter_by_row(packed, np.sqrt(share * weight), number, Q)
+    Q = np.zeros((klass.size, number[-1] + 1 if number.size else 0))
+    kernels.scatter_by_row(packed, np.sqrt(share * weight), number[row], Q)
     H = -(Q @ Q.T)
     bounds = _class_bounds(klass, klass.size)
     for low, high in pairwise(bounds):

@@ -14,7 +14,7 @@ from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.l1_model import minimise_model
-from fenchel.solvers.working_set import GROWTH, MIN_NEW, Columns, Entries, violators
+from fenchel.solvers.working_set import Columns, Entries, most_new, violators
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -131,7 +131,7 @@ class ProximalNewton(Solver):
 
     def _iterate(self, state: State) -> None:
         problem = state.problem
-        limit = max(MIN_NEW, GROWTH * int(np.count_nonzero(state.entries.u)))
+        limit = most_new(problem, int(np.count_nonzero(state.entries.u)))
         feature, klass, _, scale = violators(problem, state.V, limit)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
@@ -230,8 +230,7 @@ class ProximalNewton(Solver):
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]
             if state.centre is None:
-                V = loss.argmax(Z, y)
-                losses = loss.value(Z, y)
+                losses, V = loss.value_and_argmax(Z, y)
             else:
                 V = loss.prox_euclidean(state.centre[rows], Z, state.eta, y)
                 losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)

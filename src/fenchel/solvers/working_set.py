@@ -13,8 +13,15 @@ from fenchel.design import Design, SparseDesign
 from fenchel.kernels import curvature
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
-#: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries.
-GROWTH, MIN_NEW = 2, 500
+#: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
+#: fewer starve sparse text, far more slow down small dense problems.
+GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
+
+
+def most_new(problem: Problem, nonzeros: int) -> int:
+    """How many entries a refreshed working set takes in at most."""
+    least = min(MIN_NEW, max(MIN_NEW_SMALL, problem.d * problem.k // 10))
+    return max(least, GROWTH * nonzeros)
 
 
 @dataclass
