@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.entropy import log_positive
-from fenchel.kernels.exp import exp, exp_bounded, exp_multiples
+from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_multiples
 from fenchel.kernels.simplex import SMALLEST
 
 #: E stays in this range: products of two of its entries neither overflow nor vanish.
@@ -42,9 +42,31 @@ def extrema(a):
 
 @njit(**options)
 def largest_entry(a):
-    """The largest absolute entry: it tells how short a polynomial does for the exponentials."""
+    """The largest absolute entry."""
     least, largest = extrema(a)
     return max(-least, largest)
+
+
+@njit(**options)
+def split(g, c, x):
+    """g without its few entries whose exponents ``c x_i g_l`` may be large, and where those are.
+
+    Most classes of a row of V - Y or of U have little mass, and a short polynomial does for them.
+    """
+    bound, few = SMALL / max(abs(c) * largest_entry(x), 1e-300), max(1, g.size // 16)
+    rest, where = g.copy(), np.flatnonzero(np.abs(g) > bound)
+    if where.size > few:
+        where = where[:0]
+    rest[where] = 0.0
+    return rest, where, largest_entry(rest)
+
+
+@njit(**options)
+def exponentials(c, g, rest, where, largest, out):
+    """out_l = e^(c g_l)."""
+    exp_multiples(c, rest, largest, out)
+    for p in range(where.size):
+        out[where[p]] = exp_bounded(c * g[where[p]])
 
 
 @njit(**options)
@@ -109,7 +131,8 @@ def multiply_primal(
     ``mass_i`` becomes the sum of E + 1/E in row i, ``low_i`` and ``high_i`` its extrema of E.
     """
     d, k = E.shape
-    g_max, ratio = largest_entry(g), np.empty(k)
+    ratio = np.empty(k)
+    rest, where, rest_max = split(g, c, x)
     for i in range(d):
         ci, w = c * x[i], weights[i]
         e_row, s_row = E[i], S[i]
@@ -118,7 +141,7 @@ def multiply_primal(
                 s_row[l] += w * (e_row[l] - 1.0 / e_row[l])
             continue
         total = 0.0
-        exp_multiples(-ci, g, g_max, ratio)
+        exponentials(-ci, g, rest, where, rest_max, ratio)
         for l in range(k):
             e = e_row[l]
             new = min(max(e * ratio[l], LOW), HIGH)
@@ -150,7 +173,8 @@ def multiply_dual(
     The hinge loss has power 1 and multiplies the true class by ``true_factor`` (UpdatesForVSVM).
     """
     n, k = V.shape
-    h_max, ratio = largest_entry(h), np.empty(k)
+    ratio = np.empty(k)
+    rest, where, rest_max = split(h, c, x)
     for i in range(n):
         ci = c * x[i]
         v, s = V[i], S[i]
@@ -160,7 +184,7 @@ def multiply_dual(
             true = v[y[i]]
             v[y[i]] = true * true_factor
             s[y[i]] += weight * true * (1.0 - true_factor)  # S gets the iterate before its step
-            exp_multiples(ci, h, h_max, ratio)
+            exponentials(ci, h, rest, where, rest_max, ratio)
             for l in range(k):
                 a = v[l]
                 s[l] += weight * a
