@@ -29,6 +29,7 @@ def main():
     arguments = parser.parse_args()
     X, y = load_digits(return_X_y=True)
     X = X / 16
+    fenchel.solve(X, y, lam=1e-2, solver="sublinear", max_iter=10, rng=0)  # compile
     print(f"{'lam':>8} {'P(0)/lam':>9} {'norm':>7} {'radius':>7} {'iterations':>10} {'seconds':>8} "
           f"{'primal':>8} {'gap':>8}")  # fmt: skip
     for lam in (1e-2, 1e-3, 1e-4, 1e-5):

@@ -190,7 +190,7 @@ class Sublinear(Solver):
     def points(self, run: Run) -> list[Point]:
         V = average_dual(run.lazy)
         if self.average == "noisy":
-            return [Point(_noisy_mean(run), V, "average of noisy iterates")]
+            return [Point(_noisy_mean(run), V, "average of noisy iterates (dual: average)")]
         return [Point(average_primal(run.lazy, run.scale), V, "average")]
 
     def passes(self, problem: Problem) -> float:
