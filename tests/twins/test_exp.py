@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_small
+from fenchel.kernels.exp import SMALL, TINY, exp, exp_bounded, exp_small, exp_tiny
 
 
 @njit
@@ -25,6 +25,12 @@ def each_small(x, out):
         out[i] = exp_small(x[i])
 
 
+@njit
+def each_tiny(x, out):
+    for i in range(x.size):
+        out[i] = exp_tiny(x[i])
+
+
 def ulps(found, expected):
     return np.abs(found - expected) / np.spacing(expected)
 
@@ -36,6 +42,7 @@ def ulps(found, expected):
         (each, -1.0, 1.0),
         (each_bounded, -700.0, 700.0),
         (each_small, -SMALL, SMALL),
+        (each_tiny, -TINY, TINY),
     ],
 )
 def test_within_two_ulps(function, low, high):

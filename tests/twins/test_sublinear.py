@@ -48,7 +48,7 @@ def maintained_and_recomputed(s):
     U1, U2 = last_primal(s)
     V = last_dual(s)
     alpha = s.scalar[lazy.ALPHA]
-    n, used, size = s.y.size, s.count[lazy.DUAL_USED], lazy.block_size(s.slot.size)
+    n, used, size = s.y.size, s.count[lazy.DUAL_USED], s.count[lazy.SIZE]
     fields = s.rows.reshape(-1, lazy.FIELDS, lazy.TILE).swapaxes(0, 1).reshape(lazy.FIELDS, -1)
     beta, w_tau = fields[lazy.BETA // lazy.TILE, :n], fields[lazy.W_TAU // lazy.TILE, :n]
     V_other = V.copy()
@@ -60,7 +60,7 @@ def maintained_and_recomputed(s):
         "class masses": (alpha * s.class_mass, (U1 + U2).sum(axis=0)),
         "class laws": (alpha * s.class_sigma, s.sigma @ (U1 + U2)),
         "groups": (s.group_mass.sum(), s.class_mass.sum()),
-        "blocks": (beta * s.block[: starts.size], np.add.reduceat(in_order, starts, axis=1).T),
+        "blocks": (beta * s.block[: starts.size, :n], np.add.reduceat(in_order, starts, axis=1).T),
         "rho": (s.tile_rho.sum(), 0.5 * w_tau @ rho),
     }
 
@@ -151,18 +151,21 @@ def test_no_step_is_too_large(sparse, factor):
         assert certify(problem, point.U, point.V).gap >= 0
 
 
-def test_no_drift_in_a_million_iterations():
-    problem = make_problem(n=11, d=9, k=7, lam=1e-2, radius=5.0)
+def test_no_drift_in_ten_million_iterations():
+    problem = make_problem(n=5, d=6, k=4, lam=1e-2, radius=5.0)
     solver = Sublinear(step=2e-3)
     run = start_run(problem, solver)
     worst = 0.0
-    for _ in range(50):
-        solver.advance(run, 20_000 + 77)  # not always right after a renormalisation
+    for _ in range(100):
+        solver.advance(run, 100_000 + 77)  # not always right after a renormalisation
         worst = max(worst, np.abs(row_sums(run.lazy) - 1.0).max())
         for found, expected in maintained_and_recomputed(run.lazy).values():
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
     assert worst < 1e-9
-    assert run.lazy.count[lazy.RENORMALISED] >= 1000  # explicit, and counted
+    assert run.lazy.count[lazy.T] > 10**7
+    assert run.lazy.count[lazy.RENORMALISED] >= 10_000  # explicit, and counted
+    point = solver.points(run)[0]
+    assert certify(problem, point.U, point.V).gap < 0.01
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -32,8 +32,8 @@ _Q5, _Q6, _Q7, _Q8, _Q9 = (
     2.7620075879983367e-07,
     2.5100375832561234e-08,
 )
-#: Where a shorter polynomial does: the remainder is below 1e-18.
-SMALL = 1.0 / 16.0
+#: Where shorter polynomials do: the remainder is below 1e-17.
+SMALL, TINY = 1.0 / 16.0, 1.0 / 256.0
 # Below the first the answer rounds to 0, above the second it is infinite.
 _LOWEST, _HIGHEST = -745.5, 709.9
 
@@ -112,9 +112,22 @@ def exp_small(x: float) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+def exp_tiny(x: float) -> float:
+    """e^x for |x| <= TINY, by degree 5."""
+    q = 1.0 / 120.0
+    q = q * x + 1.0 / 24.0
+    q = q * x + 1.0 / 6.0
+    q = q * x + 0.5
+    return 1.0 + (x + x * x * q)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
 def exp_multiples(c, x, largest, out):
     """out_i = e^(c x_i), where |x_i| <= largest and |c| largest <= 700."""
-    if abs(c) * largest <= SMALL:
+    if abs(c) * largest <= TINY:
+        for i in range(x.size):
+            out[i] = exp_tiny(c * x[i])
+    elif abs(c) * largest <= SMALL:
         for i in range(x.size):
             out[i] = exp_small(c * x[i])
     else:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.entropy import log_positive
-from fenchel.kernels.exp import exp_bounded
+from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_multiples
 from fenchel.kernels.simplex import SMALLEST
 
 #: E stays in this range: products of two of its entries neither overflow nor vanish.
@@ -21,13 +21,97 @@ LOW, HIGH = 1e-150, 1e150
 MAX_EXPONENT = 680.0
 
 # Sums may be reordered, or the loops would not vectorise. For the same reason rows are taken as
-# slices, and sums and extrema have loops of their own.
+# slices, and extrema have loops of their own, in functions that promise that there is no nan.
 options = {
     "cache": True,
     "nogil": True,
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
     "error_model": "numpy",
 }
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def extrema(a):
+    """The least and the largest entry."""
+    least, largest = a[0], a[0]
+    for l in range(a.size):
+        least = min(least, a[l])
+        largest = max(largest, a[l])
+    return least, largest
+
+
+@njit(**options)
+def largest_entry(a):
+    """The largest absolute entry."""
+    least, largest = extrema(a)
+    return max(-least, largest)
+
+
+@njit(**options)
+def split(g, c, x):
+    """g without its few entries whose exponents ``c x_i g_l`` may be large, and where those are.
+
+    Most classes of a row of V - Y or of U have little mass, and a short polynomial does for them.
+    """
+    bound, few = SMALL / max(abs(c) * largest_entry(x), 1e-300), max(1, g.size // 16)
+    rest, where = g.copy(), np.flatnonzero(np.abs(g) > bound)
+    if where.size > few:
+        where = where[:0]
+    rest[where] = 0.0
+    return rest, where, largest_entry(rest)
+
+
+@njit(**options)
+def exponentials(c, g, rest, where, largest, out):
+    """out_l = e^(c g_l)."""
+    exp_multiples(c, rest, largest, out)
+    for p in range(where.size):
+        out[where[p]] = exp_bounded(c * g[where[p]])
+
+
+@njit(**options)
+def draw_sample(w_tau, true, law, u):
+    """j ~ weight tau max_l |V - Y|(j,l), which is 1 - V(j, y_j), or -1; and the total."""
+    total = 0.0
+    for j in range(law.size):
+        law[j] = w_tau[j] * max(1.0 - true[j], 0.0)
+        total += law[j]
+    return find(law, u * total), total
+
+
+@njit(**options)
+def draw_feature(sigma, alpha, low, high, law, u):
+    """i ~ sigma max_l [U1; U2](i,l), or -1; and the total."""
+    d, total = sigma.size, 0.0
+    for i in range(d):
+        scale = sigma[i] * alpha[i]
+        law[i], law[d + i] = scale * high[i], scale / low[i]
+        total += law[i] + law[d + i]
+    return find(law, u * total), total
+
+
+@njit(**options)
+def find(law, target):
+    """Where the running sum of the law passes ``target``; -1 where the law is zero throughout."""
+    last = -1
+    for i in range(law.size):
+        if law[i] > 0.0:
+            last = i
+            if target < law[i]:
+                break
+            target -= law[i]
+    return last
+
+
+@njit(**options)
+def scale_primal(alpha, mass, penalties, rate, radius):
+    """The rest of UpdatesForU: the penalty, and the ball."""
+    total = 0.0
+    for i in range(alpha.size):
+        alpha[i] = max(alpha[i] * exp(-rate * penalties[i]), LOW)
+        total += alpha[i] * mass[i]
+    if total > radius:
+        alpha *= radius / total
 
 
 @njit(**options)
@@ -47,6 +131,8 @@ def multiply_primal(
     ``mass_i`` becomes the sum of E + 1/E in row i, ``low_i`` and ``high_i`` its extrema of E.
     """
     d, k = E.shape
+    ratio = np.empty(k)
+    rest, where, rest_max = split(g, c, x)
     for i in range(d):
         ci, w = c * x[i], weights[i]
         e_row, s_row = E[i], S[i]
@@ -54,18 +140,17 @@ def multiply_primal(
             for l in range(k):
                 s_row[l] += w * (e_row[l] - 1.0 / e_row[l])
             continue
-        total, smallest, largest = 0.0, HIGH, LOW
+        total = 0.0
+        exponentials(-ci, g, rest, where, rest_max, ratio)
         for l in range(k):
             e = e_row[l]
-            new = min(max(e * exp_bounded(-ci * g[l]), LOW), HIGH)
+            new = min(max(e * ratio[l], LOW), HIGH)
             both = 1.0 / (e * new)  # one division for 1/e and 1/new
             s_row[l] += w * (e - both * new)
             e_row[l] = new
             total += new + both * e
-        for l in range(k):
-            smallest = min(smallest, e_row[l])
-            largest = max(largest, e_row[l])
-        mass[i], low[i], high[i] = total, smallest, largest
+        mass[i] = total
+        low[i], high[i] = extrema(e_row)
 
 
 @njit(**options)
@@ -79,12 +164,17 @@ def multiply_dual(
     true_factor: float,
     weight: float,
     y: np.ndarray,
+    v_true: np.ndarray,
 ) -> None:
     """``S += weight V``, then the dual step along ``x h^T``: rows ~ ``V^power exp(c x_i h)``.
+
+    ``v_true`` becomes the V(j, y_j).
 
     The hinge loss has power 1 and multiplies the true class by ``true_factor`` (UpdatesForVSVM).
     """
     n, k = V.shape
+    ratio = np.empty(k)
+    rest, where, rest_max = split(h, c, x)
     for i in range(n):
         ci = c * x[i]
         v, s = V[i], S[i]
@@ -94,10 +184,11 @@ def multiply_dual(
             true = v[y[i]]
             v[y[i]] = true * true_factor
             s[y[i]] += weight * true * (1.0 - true_factor)  # S gets the iterate before its step
+            exponentials(ci, h, rest, where, rest_max, ratio)
             for l in range(k):
                 a = v[l]
                 s[l] += weight * a
-                a *= exp_bounded(ci * h[l])
+                a *= ratio[l]
                 v[l] = a
                 total += a
         else:
@@ -110,3 +201,4 @@ def multiply_dual(
         scale = 1.0 / total
         for l in range(k):
             v[l] = max(v[l] * scale, SMALLEST)
+        v_true[i] = v[y[i]]

@@ -8,10 +8,11 @@ other, and one array serves both::
     U1(i,l) = alpha E(i,l),   U2(i,l) = alpha / E(i,l),   U = U1 - U2
     V(j,l)  = beta_j W(j,l) for l != y_j,   V(j,y_j) = vy_j, a vector of its own
 
-A class that no draw has touched has E = 1 and W = 1 and is not stored. The sum of all iterates up
-to the present one is S + (E - 1/E) (A - base_l) for U, with A the sum of the alphas and base_l its
-value when class l was last booked, so that S changes only with E; for V it is S + W B_j, with the
-sum B_j of the betas since row j was last booked.
+A class that no draw has touched has E = 1 and W = free_j and is not stored; W = 0 marks the true
+class. The sum of all iterates up to the present one is S + (E - 1/E) (A - base_l) for U, with A the
+sum of the alphas and base_l its value when class l was last booked, so that S changes only with E;
+for V it is S + W B_j, with the sum B_j of the betas since row j was last booked. The sum of the
+V(j,y_j) follows, since rows sum to one.
 
 Draws
 -----
@@ -28,11 +29,15 @@ pointer with constant offsets is what lets the compiler vectorise loops over ele
 
 Range
 -----
-E and W stay within [1e-150, 1e150], so that nothing overflows or reaches 0, whatever the step. As
-a run goes on, alpha and beta fall and the E and W of active entries rise, without end. When alpha
-has fallen 110 orders of magnitude it is raised to 40 below where it began, active entries are
-divided by the same factor, and those that fell further than that are held there; the same for the
-rows of V. It is the exact algorithm but for entries below 1e-40, which find back sooner.
+beta_j stays near 1: when it leaves [1/FAR, FAR], it is multiplied into the W of its row, whose sums
+are recomputed on the way. A rounding error in the sum of a row grows as beta does, so that this
+also keeps it from growing. Since beta_j cannot change faster than the largest exponents of the
+steps, whose sum is kept, the betas are looked at only when that sum exceeds 1. W is V up to FAR,
+and stays above 1e-290. alpha falls and the E of active entries rise without end. When alpha has
+fallen 120 orders of magnitude it is raised to 60 below where it began, active entries are divided
+by the same factor, and those that fell further than that are held there: two arrays of doubles, U1
+and U2, would lose the same entries a little later. It is the exact algorithm but for entries of U
+below 1e-60, which find back sooner, and those of V below 1e-290.
 """
 
 from __future__ import annotations
@@ -45,23 +50,29 @@ from numba import njit
 from fenchel.kernels.exp import exp
 
 TILE = 64
-#: Fields of ``State.rows``: beta, V(j, y_j) and its sum, the sum B of the betas since the last
-#: flush, the bound on the rounding error of the row sum in units of 1e-16, weight_j tau_j, y_j.
-FIELDS = 7
-BETA, TRUE, TRUE_SUM, B, ERROR, W_TAU, LABEL = (TILE * f for f in range(FIELDS))
-#: Positions in ``State.count``.
+#: Fields of ``State.rows``: beta, V(j, y_j), the sum B of the betas since row j was last booked,
+#: weight_j tau_j.
+FIELDS = 4
+BETA, TRUE, B, W_TAU = (TILE * f for f in range(FIELDS))
+#: Positions in ``State.count``; the last is the number of classes in a group or block.
 T, PRIMAL_USED, DUAL_USED, PRIMAL_FLUSHED, DUAL_FLUSHED = range(5)
-FLUSHES, RENORMALISED, ROWS_RENORMALISED, RAISED, ROWS_RAISED = range(5, 10)
-#: Positions in ``State.scalar``; the last is the alpha of the start.
-ALPHA, A, ALPHA_0 = range(3)
+FLUSHES, RENORMALISED, ROWS_RENORMALISED, RAISED, SIZE = range(5, 10)
+#: Positions in ``State.scalar``: alpha, A, the alpha of the start, the weight of all iterates in
+#: the sums (where that of the present one is 1), and how far log beta may have moved since the
+#: betas were last looked at.
+ALPHA, A, ALPHA_0, TOTAL, MOVED = range(5)
 
+#: E stays within [LOW, HIGH], so that a product of two of its entries is in range.
 LOW, HIGH = 1e-150, 1e150
-#: alpha (against its start) and beta are raised to HELD when they fall below FALLEN.
-FALLEN, HELD = 1e-110, 1e-40
+#: alpha, against its start, is raised to HELD when it falls below FALLEN.
+FALLEN, HELD = 1e-120, 1e-60
+#: The least value of W and of V(j, y_j).
+LEAST = 1e-290
+#: Rows are renormalised when their beta leaves [1 / FAR, FAR].
+FAR = 8.0
 #: Exponents are cut here: e^680 already leads from one bound of the range to the other.
 MAX_EXPONENT = 680.0
-#: A row is renormalised when the bound on its error reaches this many units of 1e-16, and sums of
-#: iterates are booked when they exceed the present scale by this factor.
+#: Sums of alphas are booked when they exceed the present alpha by this factor.
 WORN = 1e6
 #: A row or class is booked before an exponent larger than this, because S + W B would not survive
 #: the jump of W.
@@ -71,7 +82,7 @@ JUMP = 7.0
 # a compiled function without flags of its own takes over those of its first caller.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 options: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": FAST, "error_model": "numpy"}
-# For what the loop calls at one place only: handing over a state of 26 arrays costs more than most
+# For what the loop calls at one place only: handing over a state of 28 arrays costs more than most
 # of these functions do.
 inlined = options | {"forceinline": True}
 
@@ -81,7 +92,7 @@ class State(NamedTuple):
 
     rng: np.ndarray  # (2,) uint64: key and counter
     count: np.ndarray  # (10,) int64
-    scalar: np.ndarray  # (3,)
+    scalar: np.ndarray  # (5,)
     # primal: slots of touched classes
     slot: np.ndarray  # (k,) slot of a class, or -1
     primal: np.ndarray  # (capacity, 2 * padded d): tiles of E and S
@@ -98,13 +109,15 @@ class State(NamedTuple):
     order: np.ndarray  # (k,)
     place: np.ndarray  # (k,) the inverse of order
     dual: np.ndarray  # (capacity, 2 * padded n): tiles of W and S
-    block: np.ndarray  # (blocks, n): sums of W over blocks of slots
+    block: np.ndarray  # (blocks, padded n): sums of W over blocks of slots
     rows: np.ndarray  # (tiles * FIELDS * TILE,)
-    flushed: np.ndarray  # (n,): the sum of the betas before the last flush
+    free: np.ndarray  # (n,): W of a class that is not stored
+    flushed: np.ndarray  # (n,): S of a class that is not stored
     tile_rho: np.ndarray  # (tiles,): sums of weight tau (1 - V(j, y_j))
     tau: np.ndarray  # (n,) largest entry of a row of X
     column_max: np.ndarray  # (d,) largest entry of a column of X
     y: np.ndarray  # (n,) class codes
+    law: np.ndarray  # (TILE,) work space of the draws
 
 
 @njit(**inlined)
@@ -125,11 +138,6 @@ def at(field, j):
 def in_class(i):
     """Where element i of E or W lies in the row of its class; S is TILE further."""
     return (i // TILE) * (2 * TILE) + i % TILE
-
-
-@njit(**inlined)
-def block_size(k):
-    return int(np.ceil(np.sqrt(k)))
 
 
 # -- the primal side -----------------------------------------------------------------------------
@@ -159,7 +167,7 @@ def scale_primal(s, l, slot, shrink, radius):
     """The rest of UpdatePrimal once E(:,l) has changed: nu scales alpha, and with it all of U."""
     s.class_sigma[l] = total(s.tile_sigma[slot])
     s.class_mass[l] = total(s.tile_mass[slot])
-    size = block_size(s.slot.size)
+    size = s.count[SIZE]
     g = l // size
     s.group_sigma[g] = total(s.class_sigma[g * size : (g + 1) * size])
     s.group_mass[g] = total(s.class_mass[g * size : (g + 1) * size])
@@ -198,7 +206,7 @@ def raise_alpha(s):
         if s.slot[l] >= 0:
             s.class_sigma[l] = total(s.tile_sigma[s.slot[l]])
             s.class_mass[l] = total(s.tile_mass[s.slot[l]])
-    size = block_size(s.slot.size)
+    size = s.count[SIZE]
     for g in range(s.group_mass.size):
         s.group_sigma[g] = total(s.class_sigma[g * size : (g + 1) * size])
         s.group_mass[g] = total(s.class_mass[g * size : (g + 1) * size])
@@ -243,95 +251,90 @@ def dual_slot(s, l):
         other, p = s.order[slot], s.place[l]
         s.order[slot], s.order[p] = l, other
         s.place[l], s.place[other] = slot, p
-        size = block_size(s.order.size)
-        b = slot // size
-        if slot == b * size:
+        b = slot // s.count[SIZE]
+        if slot == b * s.count[SIZE]:
             s.block[b] = 0.0
         s.dual[slot] = 0.0
         for j in range(s.y.size):
             if s.y[j] != l:  # the true class is kept elsewhere
-                s.dual[slot, in_class(j)] = 1.0
+                s.dual[slot, in_class(j)] = s.free[j]
                 s.dual[slot, in_class(j) + TILE] = s.flushed[j]
-                s.block[b, j] += 1.0
+                s.block[b, j] += s.free[j]
     return s.place[l]
 
 
 @njit(**inlined)
-def row_step(beta, true, b, error, gain, factor):
+def row_step(beta, true, b, gain, factor):
     """UpdateDual for one row: ``gain`` is the mass that the drawn class gains before the rows are
-    divided by chi (line alg:line-chi), ``factor`` what the true class is multiplied by.
-
-    An error in the row sum grows by 1/chi, as what is left of the row does. A sum of betas too
-    large to take up the new one is returned negative. Last comes whether the row is worn.
-    """
-    chi = max(1.0 + gain + true * (factor - 1.0), 1e-16)
-    scale = 1.0 / chi
-    beta = max(beta * scale, LOW * 1e-50)
-    b = b + beta if b <= WORN * beta else -b
-    true = max(true * factor * scale, LOW * LOW)
-    error = error * scale + 1.0
-    return beta, true, b, error, (error > WORN) | (b < 0.0) | (beta < FALLEN)
+    divided by chi (line alg:line-chi), ``factor`` what the true class is multiplied by."""
+    scale = 1.0 / max(1.0 + gain + true * (factor - 1.0), 1e-16)
+    beta *= scale
+    return beta, max(true * factor * scale, LEAST), b + beta
 
 
 @njit(**inlined)
-def mend_rows(s, worn):
-    """Renormalise the rows that row_step found worn."""
-    n = s.y.size
-    if worn > 1 + n // 16:
+def look_at_rows(s, exponent):
+    """Renormalise rows whose beta is far from 1; ``exponent`` is the largest of the last step."""
+    s.scalar[MOVED] += exponent
+    if s.scalar[MOVED] <= 1.0:
+        return
+    s.scalar[MOVED] = 0.0
+    far = 0
+    for t in range(s.tile_rho.size):
+        beta = s.rows[t * FIELDS * TILE + BETA : t * FIELDS * TILE + BETA + TILE]
+        for j in range(TILE):
+            far += (beta[j] > FAR) | (beta[j] < 1.0 / FAR)
+    if far > 1 + s.y.size // 16:
         renormalise(s)
-    elif worn > 0:
-        for j in range(n):
-            if (
-                s.rows[at(ERROR, j)] > WORN
-                or s.rows[at(B, j)] < 0.0
-                or s.rows[at(BETA, j)] < FALLEN
-            ):
+    elif far > 0:
+        for j in range(s.y.size):
+            if not 1.0 / FAR <= s.rows[at(BETA, j)] <= FAR:
                 renormalise_row(s, j)
 
 
 @njit(**options)
-def untouched_classes(s, j):
+def free_classes(s, j):
     """How many classes of row j, its own left out, are not stored."""
     used = s.count[DUAL_USED]
     return s.order.size - used - (1 if s.place[s.y[j]] >= used else 0)
 
 
+@njit(**inlined)
+def booked(w, scale):
+    """w in a row that is multiplied by ``scale``; 0 stays 0."""
+    return max(w * scale, min(w, LEAST))
+
+
 @njit(**options)
-def set_row(s, j, mass):
-    """Divide row j by its sum, given the sum of its W, and start its sums of betas afresh."""
-    beta, true = s.rows[at(BETA, j)], s.rows[at(TRUE, j)]
-    scale = 1.0 / (true + beta * mass)
-    beta = max(beta * scale, LOW * 1e-50)
-    s.rows[at(BETA, j)] = beta
-    s.rows[at(TRUE, j)] = max(true * scale, LOW * LOW)
-    s.rows[at(ERROR, j)] = 1.0
-    b = s.rows[at(B, j)]
-    s.flushed[j] += abs(b)
-    s.rows[at(B, j)] = beta if b < 0.0 else 0.0
+def close_row(s, j, scale):
+    """The rest of a renormalisation, once W of row j has been multiplied by beta and ``scale``."""
+    true = at(TRUE, j)
+    s.rows[true] = max(s.rows[true] * scale, LEAST)
+    s.flushed[j] += s.free[j] * s.rows[at(B, j)]
+    s.free[j] = booked(s.free[j], s.rows[at(BETA, j)] * scale)
+    s.rows[at(BETA, j)] = 1.0
+    s.rows[at(B, j)] = 0.0
 
 
 @njit(**options)
 def renormalise_row(s, j):
-    """Recompute everything that is kept up by increments in row j."""
-    used, size, column = s.count[DUAL_USED], block_size(s.order.size), in_class(j)
-    b, beta = abs(s.rows[at(B, j)]), s.rows[at(BETA, j)]
-    factor = 1.0
-    if beta < FALLEN:
-        factor = HELD / beta
-        s.rows[at(BETA, j)] = HELD
-        s.count[ROWS_RAISED] += 1
-    mass = float(untouched_classes(s, j))
+    """Book row j, multiply beta into it, and recompute everything that is kept up by increments."""
+    used, size, column = s.count[DUAL_USED], s.count[SIZE], in_class(j)
+    b, beta = s.rows[at(B, j)], s.rows[at(BETA, j)]
+    mass = free_classes(s, j) * s.free[j]
+    for slot in range(used):
+        w = s.dual[slot, column]
+        s.dual[slot, column + TILE] += w * b
+        mass += w
+    scale = 1.0 / (s.rows[at(TRUE, j)] + beta * mass)
     for start in range(0, used, size):
         part = 0.0
         for slot in range(start, min(used, start + size)):
-            w = s.dual[slot, column]
-            s.dual[slot, column + TILE] += w * b
-            w = max(w / factor, min(w, 1.0))
+            w = booked(s.dual[slot, column], beta * scale)
             s.dual[slot, column] = w
             part += w
         s.block[start // size, j] = part
-        mass += part
-    set_row(s, j, mass)
+    close_row(s, j, scale)
     sum_tile_rho(s, j // TILE)
     s.count[ROWS_RENORMALISED] += 1
 
@@ -339,25 +342,34 @@ def renormalise_row(s, j):
 @njit(**options)
 def renormalise(s):
     """The same for all rows, class by class."""
-    n, used, size = s.y.size, s.count[DUAL_USED], block_size(s.order.size)
+    n, used, size, tiles = s.y.size, s.count[DUAL_USED], s.count[SIZE], s.tile_rho.size
+    factor = np.zeros(tiles * TILE)
+    for j in range(n):
+        factor[j] = free_classes(s, j) * s.free[j]
+    for slot in range(used):
+        for t in range(tiles):
+            p = s.dual[slot, 2 * t * TILE : 2 * (t + 1) * TILE]
+            r = s.rows[t * FIELDS * TILE : (t + 1) * FIELDS * TILE]
+            mass = factor[t * TILE : (t + 1) * TILE]
+            for j in range(TILE):
+                p[TILE + j] += p[j] * r[B + j]
+                mass[j] += p[j]
+    for j in range(n):
+        beta = s.rows[at(BETA, j)]
+        scale = 1.0 / (s.rows[at(TRUE, j)] + beta * factor[j])
+        factor[j] = beta * scale
+        close_row(s, j, scale)
     s.block[: (used + size - 1) // size] = 0.0
     for slot in range(used):
-        for b in range((n + TILE - 1) // TILE):
-            width = min(TILE, n - b * TILE)
-            p = s.dual[slot, 2 * b * TILE : 2 * (b + 1) * TILE]
-            betas = s.rows[b * FIELDS * TILE + B : b * FIELDS * TILE + B + TILE]
-            q = s.block[slot // size, b * TILE : b * TILE + width]
-            for j in range(width):
-                q[j] += p[j]
-                p[TILE + j] += p[j] * abs(betas[j])
-    for j in range(n):
-        mass = float(untouched_classes(s, j))
-        for b in range((used + size - 1) // size):
-            mass += s.block[b, j]
-        set_row(s, j, mass)
-        if s.rows[at(BETA, j)] < FALLEN:
-            renormalise_row(s, j)
-    for b in range((n + TILE - 1) // TILE):
+        for t in range(tiles):
+            p = s.dual[slot, 2 * t * TILE : 2 * (t + 1) * TILE]
+            q = s.block[slot // size, t * TILE : (t + 1) * TILE]
+            f = factor[t * TILE : (t + 1) * TILE]
+            for j in range(TILE):
+                w = booked(p[j], f[j])
+                p[j] = w
+                q[j] += w
+    for b in range(s.tile_rho.size):
         sum_tile_rho(s, b)
     s.count[DUAL_FLUSHED] = s.count[T]
     s.count[RENORMALISED] += 1
@@ -385,7 +397,7 @@ def upkeep(s):
 
 @njit(**inlined)
 def period(used):
-    return min(max(1000, 8 * used), 200_000)
+    return min(max(1000, 32 * used), 100_000)
 
 
 @njit(**inlined)

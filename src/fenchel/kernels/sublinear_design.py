@@ -15,24 +15,22 @@ from numba.extending import overload
 from fenchel.kernels.exp import exp_bounded, exp_multiples
 from fenchel.kernels.sublinear import (
     BETA,
-    ERROR,
     FIELDS,
     HIGH,
     JUMP,
-    LABEL,
+    LEAST,
     LOW,
+    SIZE,
     TILE,
     TRUE,
-    TRUE_SUM,
     W_TAU,
     A,
     B,
     at,
-    block_size,
     book_class,
     in_class,
     inlined,
-    mend_rows,
+    renormalise_row,
     row_step,
     sum_tile,
 )
@@ -40,10 +38,8 @@ from fenchel.kernels.sublinear import (
 
 class DenseData(NamedTuple):
     X: np.ndarray  # (n, d)
-    Xt: np.ndarray  # (d, n)
-    ratio: (
-        np.ndarray
-    )  # (TILE,) work space; with exp in a loop of its own, both loops fit the registers
+    Xt: np.ndarray  # (d, padded n)
+    ratio: np.ndarray  # (TILE,) work space: exp has a loop of its own, so that both fit registers
 
 
 class SparseData(NamedTuple):
@@ -53,8 +49,8 @@ class SparseData(NamedTuple):
     column_indptr: np.ndarray  # CSC
     column_indices: np.ndarray
     column_data: np.ndarray
-    gain: np.ndarray  # (n,) work space, 0 between calls
-    factor: np.ndarray  # (n,) work space
+    gain: np.ndarray  # (padded n,) work space, 0 between calls
+    factor: np.ndarray  # (padded n,) work space
 
 
 def multiply_primal(data, s, slot, j, c):
@@ -64,7 +60,7 @@ def multiply_primal(data, s, slot, j, c):
 
 def multiply_dual(data, s, slot, l, i, c, theta):
     """W(:, l) *= exp(c X(:, i)), with S, the block sums and all vectors over rows (UpdateDual,
-    TrackDual); the number of rows that need to be renormalised is returned."""
+    TrackDual)."""
     raise NotImplementedError
 
 
@@ -73,34 +69,38 @@ def _is(data, kind):
 
 
 @njit(**inlined)
-def _primal_step(e, ratio):
-    """The new E, the old and the new 1/E, at the price of one division."""
-    new = min(max(e * ratio, LOW), HIGH)
-    both = 1.0 / (e * new)
-    return new, both * new, both * e
-
-
-@njit(**inlined)
 def _primal_dense(data, s, slot, j, c):
     d, since = s.sigma.size, s.scalar[A] - s.base[slot]
     x, row = data.X[j], s.primal[slot]
-    for b in range((d + TILE - 1) // TILE):
-        width = min(TILE, d - b * TILE)
-        p = row[2 * b * TILE : 2 * (b + 1) * TILE]
-        x_b, sigma_b = x[b * TILE : b * TILE + width], s.sigma[b * TILE : b * TILE + width]
-        exp_multiples(-c, x_b, s.tau[j], data.ratio)
-        sigma_sum, mass = 0.0, 0.0
-        for i in range(width):
-            e = p[i]
-            new, inverse, new_inverse = _primal_step(e, data.ratio[i])
-            p[TILE + i] += (e - inverse) * since
-            p[i] = new
-            both = new + new_inverse
-            sigma_sum += sigma_b[i] * both
-            mass += both
-        s.tile_sigma[slot, b] = sigma_sum
-        s.tile_mass[slot, b] = mass
+    # alpha is in range, so that E leaves its own by a large exponent only
+    jump = abs(c) * s.tau[j] > JUMP
+    for b in range(d // TILE):
+        _primal_tile(data, s, slot, x, row, b, TILE, -c, s.tau[j], since, jump)
+    if d % TILE:
+        _primal_tile(data, s, slot, x, row, d // TILE, d % TILE, -c, s.tau[j], since, jump)
     s.base[slot] = s.scalar[A]  # all of the class is booked on the way
+
+
+@njit(**inlined)
+def _primal_tile(data, s, slot, x, row, b, width, c, largest, since, jump):
+    p, ratio = row[2 * b * TILE : 2 * (b + 1) * TILE], data.ratio
+    sigma = s.sigma[b * TILE : b * TILE + width]
+    exp_multiples(c, x[b * TILE : b * TILE + width], largest, ratio)
+    if jump:
+        for i in range(width):
+            ratio[i] = min(max(p[i] * ratio[i], LOW), HIGH) / p[i]
+    sigma_sum, mass = 0.0, 0.0
+    for i in range(width):
+        e = p[i]
+        new = e * ratio[i]
+        both = 1.0 / (e * new)  # one division for 1/e and 1/new
+        p[TILE + i] += (e - both * new) * since
+        p[i] = new
+        entry = new + both * e
+        sigma_sum += sigma[i] * entry
+        mass += entry
+    s.tile_sigma[slot, b] = sigma_sum
+    s.tile_mass[slot, b] = mass
 
 
 @njit(**inlined)
@@ -114,8 +114,8 @@ def _primal_sparse(data, s, slot, j, c):
         i = data.indices[q]
         p = in_class(i)
         e = row[p]
-        new, inverse, new_inverse = _primal_step(e, exp_bounded(-c * data.data[q]))
-        row[p + TILE] += ((e - inverse) - (new - new_inverse)) * since
+        new = min(max(e * exp_bounded(-c * data.data[q]), LOW), HIGH)
+        row[p + TILE] += ((e - 1.0 / e) - (new - 1.0 / new)) * since
         row[p] = new
         b = i // TILE
         if q + 1 == stop or data.indices[q + 1] // TILE != b:  # the last entry in this tile
@@ -124,61 +124,43 @@ def _primal_sparse(data, s, slot, j, c):
 
 @njit(**inlined)
 def _dual_dense(data, s, slot, l, i, c, theta):
-    n, label, worn = s.y.size, float(l), 0
     x, row = data.Xt[i], s.dual[slot]
     if abs(c) * s.column_max[i] > JUMP:
-        jumps = 0
-        for j in range(n):
+        for j in range(s.y.size):
             if abs(c * x[j]) > JUMP:
-                jumps += 1
-                s.rows[at(ERROR, j)] = np.inf
-        mend_rows(s, jumps)
-    block = s.block[slot // block_size(s.order.size)]
-    for t in range((n + TILE - 1) // TILE):
-        width = min(TILE, n - t * TILE)
+                renormalise_row(s, j)
+    block = s.block[slot // s.count[SIZE]]
+    for t in range(s.tile_rho.size):
         r = s.rows[t * FIELDS * TILE : (t + 1) * FIELDS * TILE]
         p = row[2 * t * TILE : 2 * (t + 1) * TILE]
-        q = block[t * TILE : t * TILE + width]
-        x_t = x[t * TILE : t * TILE + width]
-        exp_multiples(c, x_t, s.column_max[i], data.ratio)
+        q = block[t * TILE : (t + 1) * TILE]
+        exp_multiples(c, x[t * TILE : (t + 1) * TILE], s.column_max[i], data.ratio)
         rho = 0.0
-        for j in range(width):
-            omega = data.ratio[j]
-            mine = r[LABEL + j] == label
-            w, beta, true = p[j], r[BETA + j], r[TRUE + j]
-            new = min(max(w * omega, LOW), HIGH)
-            new = 0.0 if mine else new
-            factor = theta * omega if mine else theta
-            r[TRUE_SUM + j] += true
+        for j in range(TILE):
+            omega, w = data.ratio[j], p[j]
+            new = max(w * omega, min(w, LEAST))
+            factor = theta * omega if w == 0.0 else theta  # the true class has W = 0
             p[j] = new
             p[TILE + j] += (w - new) * r[B + j]
             q[j] += new - w
-            beta, true, b, error, is_worn = row_step(
-                beta, true, r[B + j], r[ERROR + j], beta * (new - w), factor
-            )
+            gain = r[BETA + j] * (new - w)
+            beta, true, b = row_step(r[BETA + j], r[TRUE + j], r[B + j], gain, factor)
             r[BETA + j] = beta
             r[TRUE + j] = true
             r[B + j] = b
-            r[ERROR + j] = error
-            worn += is_worn
             rho += r[W_TAU + j] * (1.0 - true)
         s.tile_rho[t] = rho
-    return worn
 
 
 @njit(**inlined)
 def _dual_sparse(data, s, slot, l, i, c, theta):
-    n, worn = s.y.size, 0
     row = s.dual[slot]
-    block = s.block[slot // block_size(s.order.size)]
+    block = s.block[slot // s.count[SIZE]]
     start, stop = data.column_indptr[i], data.column_indptr[i + 1]
     if abs(c) * s.column_max[i] > JUMP:
-        jumps = 0
         for q in range(start, stop):
             if abs(c * data.column_data[q]) > JUMP:
-                jumps += 1
-                s.rows[at(ERROR, data.column_indices[q])] = np.inf
-        mend_rows(s, jumps)
+                renormalise_row(s, data.column_indices[q])
     data.factor[:] = theta
     for q in range(start, stop):
         j = data.column_indices[q]
@@ -188,32 +170,25 @@ def _dual_sparse(data, s, slot, l, i, c, theta):
         else:
             p = in_class(j)
             w = row[p]
-            new = min(max(w * omega, LOW), HIGH)
+            new = max(w * omega, LEAST)
             data.gain[j] = s.rows[at(BETA, j)] * (new - w)
             row[p] = new
             row[p + TILE] += (w - new) * s.rows[at(B, j)]
             block[j] += new - w
-    for t in range((n + TILE - 1) // TILE):
-        width = min(TILE, n - t * TILE)
+    for t in range(s.tile_rho.size):
         r = s.rows[t * FIELDS * TILE : (t + 1) * FIELDS * TILE]
-        gain, factor = data.gain[t * TILE : t * TILE + width], data.factor[t * TILE :]
+        gain = data.gain[t * TILE : (t + 1) * TILE]
+        factor = data.factor[t * TILE : (t + 1) * TILE]
         rho = 0.0
-        for j in range(width):
-            true = r[TRUE + j]
-            r[TRUE_SUM + j] += true
-            beta, true, b, error, is_worn = row_step(
-                r[BETA + j], true, r[B + j], r[ERROR + j], gain[j], factor[j]
-            )
+        for j in range(TILE):
+            beta, true, b = row_step(r[BETA + j], r[TRUE + j], r[B + j], gain[j], factor[j])
             r[BETA + j] = beta
             r[TRUE + j] = true
             r[B + j] = b
-            r[ERROR + j] = error
-            worn += is_worn
             rho += r[W_TAU + j] * (1.0 - true)
         s.tile_rho[t] = rho
     for q in range(start, stop):
         data.gain[data.column_indices[q]] = 0.0
-    return worn
 
 
 @overload(multiply_primal)

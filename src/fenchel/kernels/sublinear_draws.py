@@ -8,11 +8,11 @@ from numba import njit
 from fenchel.kernels.sublinear import (
     ALPHA,
     DUAL_USED,
+    FIELDS,
+    SIZE,
     TILE,
     TRUE,
     W_TAU,
-    at,
-    block_size,
     in_class,
     inlined,
     total,
@@ -32,15 +32,26 @@ def uniform(rng):
 
 @njit(**inlined)
 def pick(weights, target):
-    """The entry in which the running sum passes ``target``, and what of target is left there."""
-    last = 0
-    for i in range(weights.size):
+    """The entry in which the running sum passes ``target``, and what of target is left there.
+
+    Eights first: a subtraction waits for the one before it, the sums of eight do not.
+    """
+    size, start = weights.size, 0
+    while start + 8 <= size:
+        w = weights[start : start + 8]
+        eight = ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]))
+        if target < eight:
+            break
+        target -= eight
+        start += 8
+    for i in range(start, size):
         if target < weights[i]:
             return i, target
-        if weights[i] > 0.0:
-            target -= weights[i]
-            last = i
-    return last, weights[last]  # target was the whole sum, up to rounding
+        target -= weights[i]
+    last = size - 1  # target was the whole sum, up to rounding
+    while last > 0 and weights[last] <= 0.0:
+        last -= 1
+    return last, weights[last]
 
 
 @njit(**inlined)
@@ -48,16 +59,11 @@ def draw_row(s):
     """j ~ weight tau rho, and the total of weight tau rho; rho_j = 2 - 2 V(j, y_j)."""
     half = total(s.tile_rho)
     b, target = pick(s.tile_rho, uniform(s.rng) * half)
-    n = s.y.size
-    j = b * TILE
-    for i in range(b * TILE, min(n, (b + 1) * TILE)):
-        weight = s.rows[at(W_TAU, i)] * (1.0 - s.rows[at(TRUE, i)])
-        if weight > 0.0:
-            j = i
-            if target < weight:
-                break
-            target -= weight
-    return j, 2.0 * half
+    r = s.rows[b * FIELDS * TILE : (b + 1) * FIELDS * TILE]
+    for i in range(TILE):
+        s.law[i] = r[W_TAU + i] * (1.0 - r[TRUE + i])  # 0 in the padding
+    j, _ = pick(s.law[:TILE], target)
+    return b * TILE + j, 2.0 * half
 
 
 @njit(**inlined)
@@ -66,12 +72,11 @@ def draw_class_of_row(s, j):
     u = uniform(s.rng)
     if u < 0.5:
         return s.y[j], -1.0
-    used, k = s.count[DUAL_USED], s.order.size
-    mine = s.place[s.y[j]]
-    free = k - used - (1 if mine >= used else 0)
-    size, column = block_size(k), in_class(j)
+    used, size, column = s.count[DUAL_USED], s.count[SIZE], in_class(j)
+    mine, w_free = s.place[s.y[j]], s.free[j]
+    free = s.order.size - used - (1 if mine >= used else 0)
     blocks = (used + size - 1) // size
-    mass = float(free)
+    mass = free * w_free
     for b in range(blocks):
         mass += max(s.block[b, j], 0.0)
     target = (2.0 * u - 1.0) * mass
@@ -92,7 +97,7 @@ def draw_class_of_row(s, j):
             last = min(used, (b + 1) * size) - 1
     if free == 0:
         return s.order[last], 1.0
-    p = used + min(int(target), free - 1)
+    p = used + min(int(target / w_free), free - 1)
     if mine >= used and p >= mine:
         p += 1
     return s.order[p], 1.0
@@ -103,20 +108,23 @@ def draw_entry(s):
     """(i, l) ~ sigma_i U(i,l) over both halves, the sign of the half, and the total."""
     whole = total(s.group_sigma)
     g, target = pick(s.group_sigma, uniform(s.rng) * whole)
-    size = block_size(s.slot.size)
+    size = s.count[SIZE]
     l, _ = pick(s.class_sigma[g * size : (g + 1) * size], target)
     l += g * size
     slot, u = s.slot[l], uniform(s.rng)
     tiles = s.sigma_untouched if slot < 0 else s.tile_sigma[slot]
     b, target = pick(tiles, u * total(tiles))
-    i, sign = b * TILE, 1.0
-    for c in range(b * TILE, min(s.sigma.size, (b + 1) * TILE)):
-        e = 1.0 if slot < 0 else s.primal[slot, in_class(c)]
-        plus, minus = s.sigma[c] * e, s.sigma[c] / e
-        if plus + minus > 0.0:
-            i = c
-            sign = 1.0 if target < plus else -1.0
-            if target < plus + minus:
-                break
-            target -= plus + minus
+    width = min(TILE, s.sigma.size - b * TILE)
+    sigma = s.sigma[b * TILE : b * TILE + width]
+    if slot < 0:
+        for c in range(width):
+            s.law[c] = 2.0 * sigma[c]
+    else:
+        E = s.primal[slot, 2 * b * TILE : 2 * b * TILE + width]
+        for c in range(width):
+            s.law[c] = sigma[c] * (E[c] + 1.0 / E[c])
+    c, target = pick(s.law[:width], target)
+    i = b * TILE + c
+    e = 1.0 if slot < 0 else s.primal[slot, in_class(i)]
+    sign = 1.0 if target < s.sigma[i] * e else -1.0
     return i, l, sign, s.scalar[ALPHA] * whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels import sublinear as lazy
-from fenchel.kernels.sublinear import ALPHA, DUAL_USED, PRIMAL_USED, TILE, State
+from fenchel.kernels.sublinear import ALPHA, DUAL_USED, PRIMAL_USED, TILE, TOTAL, State
 from fenchel.kernels.sublinear_design import DenseData, SparseData
 from fenchel.kernels.sublinear_draws import draw_class_of_row, draw_entry, draw_row
 from fenchel.steps.online import DRAWS, Moments
@@ -31,7 +31,8 @@ def measure(data: DenseData | SparseData, s: State, radius: float) -> Moments:
         if s.sigma[i] > 0.0:
             samples, x = _column(data, i)
             place = s.place[l]
-            W = s.dual[place, _places(samples)] if place < s.count[DUAL_USED] else 1.0
+            stored = place < s.count[DUAL_USED]
+            W = s.dual[place, _places(samples)] if stored else s.free[samples]
             V = np.where(s.y[samples] == l, true[samples], beta[samples] * W)
             xi = x * (sigma_pi / s.sigma[i])
             sums[1] += sigma_pi / s.sigma[i] * s.column_max[i]
@@ -46,7 +47,7 @@ def scale_sums(s: State, factor: float) -> None:
     s.primal[: s.count[PRIMAL_USED]].reshape(-1, 2, TILE)[:, 1] *= factor
     s.dual[: s.count[DUAL_USED]].reshape(-1, 2, TILE)[:, 1] *= factor
     s.flushed[:] *= factor
-    s.rows.reshape(-1, lazy.FIELDS, TILE)[:, lazy.TRUE_SUM // TILE] *= factor
+    s.scalar[TOTAL] *= factor
 
 
 def _row(data: DenseData | SparseData, j: int) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +59,8 @@ def _row(data: DenseData | SparseData, j: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _column(data: DenseData | SparseData, i: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(data, DenseData):
-        return np.arange(data.Xt.shape[1]), data.Xt[i]
+        n = data.X.shape[0]
+        return np.arange(n), data.Xt[i, :n]
     entries = slice(data.column_indptr[i], data.column_indptr[i + 1])
     return data.column_indices[entries], data.column_data[entries]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from fenchel.kernels import sublinear as lazy
-from fenchel.kernels.sublinear import ALPHA, DUAL_USED, PRIMAL_USED, A, State, T
+from fenchel.kernels.sublinear import ALPHA, DUAL_USED, PRIMAL_USED, SIZE, TOTAL, A, State
 from fenchel.kernels.sublinear_design import DenseData, SparseData
 
 #: A matrix with more entries than this is returned sparse.
@@ -19,12 +21,14 @@ def make_data(X: np.ndarray | sp.sparray) -> DenseData | SparseData:
     """X by rows and by columns, as the compiled loop reads it."""
     if not sp.issparse(X):
         X = np.ascontiguousarray(X)
-        return DenseData(X, np.ascontiguousarray(X.T), np.empty(lazy.TILE))
+        Xt = _aligned((X.shape[1], _padded(X.shape[0])), X.dtype)
+        Xt[:, : X.shape[0]], Xt[:, X.shape[0] :] = X.T, 0.0
+        return DenseData(X, Xt, _aligned((lazy.TILE,)))
     X, n = sp.csr_array(X), X.shape[0]
     columns = X.tocsc()
     return SparseData(
         X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data,
-        np.zeros(n), np.zeros(n),
+        np.zeros(_padded(n)), np.zeros(_padded(n)),
     )  # fmt: skip
 
 
@@ -42,20 +46,18 @@ def make_state(
     n, d = y.size, sigma.size
     tile = lazy.TILE
     row_tiles, feature_tiles = -(-n // tile), -(-d // tile)
-    rows = np.zeros((row_tiles, lazy.FIELDS, tile))
-    for name, values in (
-        (lazy.BETA, np.full(n, 1.0 / k)),
-        (lazy.TRUE, np.full(n, 1.0 / k)),
-        (lazy.B, np.full(n, 1.0 / k)),
-        (lazy.W_TAU, weights * tau),
-        (lazy.LABEL, y.astype(float)),
-    ):
-        rows[:, name // tile] = _tiles(values)
-    group = lazy.block_size(k)
+    rows = _aligned((row_tiles, lazy.FIELDS, tile))
+    rows[:, lazy.BETA // tile] = rows[:, lazy.B // tile] = 1.0
+    rows[:, lazy.TRUE // tile] = _tiles(np.full(n, 1.0 / k))
+    rows[:, lazy.W_TAU // tile] = _tiles(weights * tau)
+    group = int(np.ceil(np.sqrt(k)))
+    count = np.zeros(10, dtype=np.int64)
+    count[lazy.SIZE] = group
+    alpha = radius / (2.0 * d * k)
     state = State(
         rng=np.array([key, 0], dtype=np.uint64),
-        count=np.zeros(10, dtype=np.int64),
-        scalar=np.full(3, radius / (2.0 * d * k)),
+        count=count,
+        scalar=np.array([alpha, alpha, alpha, 1.0, 0.0]),
         slot=np.full(k, -1, dtype=np.int64),
         primal=np.empty((0, 2 * tile * feature_tiles)),
         base=np.empty(0),
@@ -70,13 +72,15 @@ def make_state(
         order=np.arange(k),
         place=np.arange(k),
         dual=np.empty((0, 2 * tile * row_tiles)),
-        block=np.empty((0, n)),
-        rows=rows.ravel(),
+        block=np.empty((0, tile * row_tiles)),
+        rows=rows.reshape(-1),
+        free=np.full(n, 1.0 / k),
         flushed=np.zeros(n),
         tile_rho=_tiles(weights * tau * (1.0 - 1.0 / k)).sum(axis=1),
         tau=tau,
         column_max=column_max,
         y=y.astype(np.int64),
+        law=np.zeros(tile),
     )
     return grow(state)
 
@@ -101,7 +105,7 @@ def _with_primal_slots(s: State, slots: int) -> State:
 
 
 def _with_dual_slots(s: State, slots: int) -> State:
-    blocks = -(-slots // lazy.block_size(s.slot.size))
+    blocks = -(-slots // int(s.count[SIZE]))
     return s._replace(dual=_resized(s.dual, slots), block=_resized(s.block, blocks))
 
 
@@ -117,15 +121,28 @@ def _more(array: np.ndarray, k: int) -> int:
 
 
 def _resized(array: np.ndarray, length: int) -> np.ndarray:
-    larger = np.empty((length, *array.shape[1:]))
+    larger = _aligned((length, *array.shape[1:]))
     kept = min(length, array.shape[0])
     larger[:kept] = array[:kept]
     return larger
 
 
+def _aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """An array at the start of a cache line: vectors that cross lines are stored at half speed."""
+    size, item = int(np.prod(shape)), np.dtype(dtype).itemsize
+    memory = np.empty(size + 64 // item, dtype=dtype)
+    start = -memory.ctypes.data % 64 // item
+    return memory[start : start + size].reshape(shape)
+
+
+def _padded(size: int) -> int:
+    """The size in whole tiles."""
+    return -(-size // lazy.TILE) * lazy.TILE
+
+
 def _tiles(values: np.ndarray) -> np.ndarray:
     """A vector in rows of TILE, padded with zeros."""
-    padded = np.zeros(-(-values.size // lazy.TILE) * lazy.TILE)
+    padded = np.zeros(_padded(values.size))
     padded[: values.size] = values
     return padded.reshape(-1, lazy.TILE)
 
@@ -158,7 +175,7 @@ def start_primal(s: State, U: np.ndarray | sp.sparray, radius: float) -> State:
         s.tile_mass[slot] = both.sum(axis=1)
         s.tile_sigma[slot] = (both * _tiles(s.sigma)).sum(axis=1)
         s.class_mass[l], s.class_sigma[l] = s.tile_mass[slot].sum(), s.tile_sigma[slot].sum()
-    group = lazy.block_size(k)
+    group = int(s.count[SIZE])
     s.group_sigma[:] = _group_sums(s.class_sigma, group)
     s.group_mass[:] = _group_sums(s.class_mass, group)
     s.count[PRIMAL_USED] = touched.size
@@ -172,20 +189,20 @@ def start_dual(s: State, V: np.ndarray | sp.sparray) -> State:
     columns = V.tocsc() if sp.issparse(V) else V
     rows = s.rows.reshape(-1, lazy.FIELDS, lazy.TILE)
     true = np.asarray(V[np.arange(n), s.y]).ravel()
-    rows[:, lazy.BETA // lazy.TILE] = _tiles(np.full(n, INTERIOR / k))
+    s.free[:] = INTERIOR / k
     rows[:, lazy.TRUE // lazy.TILE] = _tiles((1 - INTERIOR) * true + INTERIOR / k)
     touched = np.flatnonzero(np.asarray((columns > 0).sum(axis=0)).ravel())
     s = _with_dual_slots(s, touched.size + 1)
     for l in touched:
         column = columns[:, [l]].toarray().ravel() if sp.issparse(V) else columns[:, l]
-        W = np.where(s.y == l, 0.0, 1.0 + column * ((1 - INTERIOR) * k / INTERIOR))
-        if (W > 1.0).any():
+        W = np.where(s.y == l, 0.0, INTERIOR / k + (1 - INTERIOR) * column)
+        if (s.free < W).any():
             slot = lazy.dual_slot(s, l)
             s.dual[slot, _places(n)] = W
     rows[:, lazy.B // lazy.TILE] = 0.0
     lazy.renormalise(s)
     s.count[lazy.RENORMALISED] = 0
-    rows[:, lazy.B // lazy.TILE] = rows[:, lazy.BETA // lazy.TILE]
+    rows[:, lazy.B // lazy.TILE] = 1.0
     return s
 
 
@@ -204,8 +221,8 @@ def last_dual(s: State) -> np.ndarray:
     """V of the moment, dense (n, k)."""
     n, used = s.y.size, s.count[DUAL_USED]
     beta, true = _row_field(s, lazy.BETA), _row_field(s, lazy.TRUE)
-    V = np.repeat(beta[:, None], s.slot.size, axis=1)
-    V[:, s.order[:used]] *= s.dual[:used, _places(n)].T
+    V = np.repeat((beta * s.free)[:, None], s.slot.size, axis=1)
+    V[:, s.order[:used]] = beta[:, None] * s.dual[:used, _places(n)].T
     V[np.arange(n), s.y] = true
     return V
 
@@ -214,7 +231,7 @@ def average_primal(s: State, scale: np.ndarray | float = 1.0) -> np.ndarray | sp
     """The mean of U^0 .. U^T, divided by ``scale`` row by row: exactly 0 in untouched classes."""
     d, k = s.sigma.size, s.slot.size
     touched, places = np.flatnonzero(s.slot >= 0), _places(d)
-    divide = scale * (s.count[T] + 1.0)
+    divide = scale * s.scalar[TOTAL]
 
     def column(l: int) -> np.ndarray:
         row = s.primal[s.slot[l]]
@@ -250,33 +267,34 @@ def average_dual(s: State) -> np.ndarray | sp.csr_array:
     """
     n, k, used = s.y.size, s.slot.size, s.count[DUAL_USED]
     since = _row_field(s, lazy.B)
-    true = _row_field(s, lazy.TRUE_SUM) + _row_field(s, lazy.TRUE)
-    untouched = s.flushed + since
+    untouched = s.flushed + s.free * since
     classes, places = s.order[:used], _places(n)
     rows = np.arange(n)
     if n * k <= DENSE_ENTRIES:
         V = np.repeat(untouched[:, None], k, axis=1)
         V[:, classes] = (s.dual[:used, places + lazy.TILE] + s.dual[:used, places] * since).T
-        V[rows, s.y] = true
+        V[rows, s.y] = 0.0
         np.maximum(V, 0.0, out=V)  # rounding
+        V[rows, s.y] = np.maximum(s.scalar[TOTAL] - V.sum(axis=1), 0.0)
         return V / V.sum(axis=1, keepdims=True)
     V = s.dual[:used, places + lazy.TILE] + s.dual[:used, places] * since
     np.maximum(V, 0.0, out=V)
+    others = V.sum(axis=0)
     own = np.flatnonzero(s.place[s.y] >= used)  # rows whose own class is not stored
     missing = np.full(n, float(k - used))
     missing[own] -= 1.0
-    true = true + missing * untouched
-    total = V.sum(axis=0) + true
+    # what the stored classes leave: that of the true class, and that of those without a slot
+    true = np.maximum(s.scalar[TOTAL] - others, missing * untouched)
+    total = others + true
     columns = sp.csr_array((true / total, (rows, s.y)), shape=(n, k))
-    others = sp.coo_array(V.T / total[:, None])
-    others = sp.csr_array((others.data, (others.row, classes[others.col])), shape=(n, k))
-    return columns + others
+    sums = sp.coo_array(V.T / total[:, None])
+    return columns + sp.csr_array((sums.data, (sums.row, classes[sums.col])), shape=(n, k))
 
 
 def trimmed(s: State) -> dict[str, np.ndarray]:
     """The arrays of a state, without unused slots; :func:`restored` is the inverse."""
     arrays = s._asdict()
-    slots, blocks = s.count[DUAL_USED], -(-s.count[DUAL_USED] // lazy.block_size(s.slot.size))
+    slots, blocks = s.count[DUAL_USED], -(-s.count[DUAL_USED] // s.count[SIZE])
     for name in ("primal", "base", "tile_sigma", "tile_mass"):
         arrays[name] = arrays[name][: s.count[PRIMAL_USED]]
     arrays["dual"], arrays["block"] = s.dual[:slots], s.block[:blocks]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.geometry.entropy import INTERIOR, SimplexEntropy, SolidSimplexEntropy
-from fenchel.kernels.partial_sampling import HIGH, LOW, MAX_EXPONENT, multiply_dual, multiply_primal
+from fenchel.kernels.partial_sampling import (
+    HIGH,
+    LOW,
+    MAX_EXPONENT,
+    draw_feature,
+    draw_sample,
+    multiply_dual,
+    multiply_primal,
+    scale_primal,
+)
 from fenchel.kernels.simplex import SMALLEST
 from fenchel.losses import Hinge, Softmax
 from fenchel.problem import Matrix, Problem
 from fenchel.sampling import Sampler
-from fenchel.sampling.base import draw
 from fenchel.solvers.base import Start
 
 
@@ -63,8 +71,12 @@ class PartialSweep:
         )
         self.U_sum, self.V_sum = np.zeros((d, k)), np.zeros_like(self.V)
         self.noisy_sum = np.zeros((d, k)) if noisy else None
-        self._row = np.zeros(d)
-        self._samples = np.arange(problem.n)
+        self.true = self.V[np.arange(problem.n), problem.y]
+        self._row, self._sample_law, self._feature_law = (
+            np.zeros(d),
+            np.empty(problem.n),
+            np.empty(2 * d),
+        )
 
     def step(self, rate_U: float, rate_V: float, weight: float) -> None:
         """One iteration of (SMD) with (Part-SS), the dual estimate at the new U as in alg:main."""
@@ -75,10 +87,7 @@ class PartialSweep:
         multiply_primal(
             self.E, self.U_sum, x, g, c, weight * self.alpha, self.mass, self.low, self.high
         )
-        self.alpha = np.maximum(self.alpha * np.exp(-rate * self.penalties), LOW)
-        size = float(self.alpha @ self.mass)
-        if size > self.radius:
-            self.alpha *= self.radius / size
+        scale_primal(self.alpha, self.mass, self.penalties, rate, self.radius)
 
         x, h, p, i = self._draw_feature()
         if self.noisy_sum is not None:
@@ -86,18 +95,17 @@ class PartialSweep:
         damping = 1 + rate_V if self.power_of_loss else 1.0
         true_factor = 1.0 if self.power_of_loss else float(np.exp(-min(rate_V, MAX_EXPONENT)))
         c = cut(rate_V / damping * (p if i < problem.d else -p), x, h)
-        multiply_dual(self.V, self.V_sum, x, h, c, 1 / damping, true_factor, weight, problem.y)
+        multiply_dual(
+            self.V, self.V_sum, x, h, c, 1 / damping, true_factor, weight, problem.y, self.true
+        )
 
     def _draw_sample(self) -> tuple[np.ndarray, np.ndarray, float]:
         """A row of X, that of V - Y, and the factor that makes their product unbiased."""
-        true = self.V[self._samples, self.problem.y]
-        law = self.w_tau * (1.0 - true)
-        total = float(law.sum())
-        drawn = draw(law / total if total > 0.0 else law, self.rng, 1)
+        law = self._sample_law
+        j, total = draw_sample(self.w_tau, self.true, law, self.rng.random())
         self._row[:] = 0.0
-        if drawn.size == 0:
+        if j < 0:
             return self._row, np.zeros(self.problem.k), 0.0
-        j = int(drawn[0])
         columns, values = self.problem.design.row(j)
         self._row[columns] = values
         g = self.V[j].copy()
@@ -107,12 +115,10 @@ class PartialSweep:
     def _draw_feature(self) -> tuple[np.ndarray, np.ndarray, float, int]:
         """A column of X, the row of U1 or U2, the unbiasing factor, and its place in [U1; U2]."""
         d = self.problem.d
-        law = np.concatenate([self.high, 1.0 / self.low]) * np.tile(self.sigma * self.alpha, 2)
-        total = float(law.sum())
-        drawn = draw(law / total if total > 0.0 else law, self.rng, 1)
-        if drawn.size == 0:
+        law = self._feature_law
+        i, total = draw_feature(self.sigma, self.alpha, self.low, self.high, law, self.rng.random())
+        if i < 0:
             return np.zeros(self.problem.n), np.zeros(self.problem.k), 0.0, 0
-        i = int(drawn[0])
         E = self.E[i % d]
         h = self.alpha[i % d] * (E if i < d else 1.0 / E)
         return self.problem.design.column(i % d), h, total / float(law[i]), i

@@ -197,8 +197,11 @@ class PartialSampling(StochasticMirrorDescent):
 class FullSampling(StochasticMirrorDescent):
     """Full sampling (sec:full-stoch), written plainly: O(dk + nk) an iteration, for any loss.
 
-    ``Sublinear`` makes the same iterations for the hinge loss in O(d + n + sqrt k). The parameters
-    are those of :class:`StochasticMirrorDescent`.
+    ``Sublinear`` makes the same iterations for the hinge loss in O(d + n + sqrt k), and is the one
+    to use there. This solver stays for what cannot be done lazily (other losses, the geometry 2x2
+    of V, suffix averages, mini-batches), and does not hand over to ``Sublinear`` where it could:
+    an independent way to the same law is what the lazy one is compared with. The parameters are
+    those of :class:`StochasticMirrorDescent`.
     """
 
     name: ClassVar[str] = "full-sampling"

@@ -17,12 +17,13 @@ from numba import njit
 from fenchel.kernels.sublinear import (
     DUAL_USED,
     PRIMAL_USED,
+    TOTAL,
     State,
     T,
     cut,
     decay,
     dual_slot,
-    mend_rows,
+    look_at_rows,
     options,
     primal_slot,
     scale_primal,
@@ -89,8 +90,10 @@ def iterate(data, s, lam, radius, rates, noisy):  # type: ignore[no-untyped-def]
         # TrackDual and UpdateDual
         slot = dual_slot(s, l)
         rate = rates[t, 1]
-        worn = multiply_dual(data, s, slot, l, i, cut(rate * xi, s.column_max[i]), decay(rate))
-        mend_rows(s, worn)
+        c = cut(rate * xi, s.column_max[i])
+        multiply_dual(data, s, slot, l, i, c, decay(rate))
+        look_at_rows(s, abs(c) * s.column_max[i] + rate)
+        s.scalar[TOTAL] += 1.0
         upkeep(s)
 
         if noisy.shape[0] > 0:
@@ -111,7 +114,11 @@ class Run:
     horizon: int
     noisy_keys: np.ndarray  # l d + i of the entries met
     noisy_sums: np.ndarray
-    total: float = 1.0  # weight of U^0 .. U^T in the sums, where that of U^T is 1
+
+    @property
+    def total(self) -> float:
+        """The weight of U^0 .. U^T in the sums, where that of U^T is 1."""
+        return float(self.lazy.scalar[TOTAL])
 
 
 class Sublinear(Solver):
@@ -179,7 +186,6 @@ class Sublinear(Solver):
             rates = _rates(run, min(n_steps, CHUNK))
             noisy = np.empty((rates.shape[0] if self.average == "noisy" else 0, 3))
             done = iterate(run.data, run.lazy, run.lam, run.radius, rates, noisy)
-            run.total += done
             if done < rates.shape[0]:
                 run.lazy = grow(run.lazy)
             if self.average == "noisy":
@@ -189,10 +195,8 @@ class Sublinear(Solver):
     def points(self, run: Run) -> list[Point]:
         V = average_dual(run.lazy)
         if self.average == "noisy":
-            return [Point(_noisy_mean(run), V, "average of noisy iterates")]
-        # average_primal divides by the number of iterates
-        scale = run.scale * (run.total / (run.lazy.count[T] + 1.0))
-        return [Point(average_primal(run.lazy, scale), V, "average")]
+            return [Point(_noisy_mean(run), V, "average of noisy iterates (dual: average)")]
+        return [Point(average_primal(run.lazy, run.scale), V, "average")]
 
     def passes(self, problem: Problem) -> float:
         return 1.0 / problem.n + 1.0 / problem.d  # a row and a column
@@ -203,7 +207,6 @@ class Sublinear(Solver):
             "horizon": np.array(run.horizon),
             "noisy_keys": run.noisy_keys,
             "noisy_sums": run.noisy_sums,
-            "total": np.array(run.total),
             "online": run.step.save() if isinstance(run.step, OnlineStep) else np.empty(0),
         }
 
@@ -212,7 +215,6 @@ class Sublinear(Solver):
         run = self.init(problem, None, np.random.default_rng(0), int(arrays["horizon"]))
         run.lazy = restored(arrays)
         run.noisy_keys, run.noisy_sums = arrays["noisy_keys"], arrays["noisy_sums"]
-        run.total = float(arrays["total"])
         if isinstance(run.step, OnlineStep):
             run.step.restore(arrays["online"])
         return run
@@ -306,7 +308,6 @@ def _weigh(run: Run, factor: float) -> None:
     """Let all iterates so far weigh ``factor`` times as much as those to come."""
     scale_sums(run.lazy, factor)
     run.noisy_sums *= factor
-    run.total *= factor
 
 
 def _book(run: Run, noisy: np.ndarray) -> None:
