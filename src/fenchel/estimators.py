@@ -308,8 +308,8 @@ def read_training_data(
     """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
     try:
+        check_classification_targets(y)
         estimator.classes_, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         raise ValueError(
