@@ -179,7 +179,7 @@ def _score_fold(
     model.classes_, codes = np.unique(y_train, return_inverse=True)
     if model.classes_.size < 2:
         raise ValueError(
-            f"a fold has samples of one class only ({model.classes_[0]!r}): give fewer folds, or "
+            f"a fold has samples of one class only ({model.classes_[0]}): give fewer folds, or "
             "cv=StratifiedKFold(shuffle=True)."
         )
     problem = make_problem(model, X_train, codes, None if weights is None else weights[train])

@@ -308,11 +308,17 @@ def read_training_data(
     """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    estimator.classes_, codes = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        estimator.classes_, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"y mixes labels that cannot be sorted ({error}): drop the rows without a label, and "
+            "convert the others to one type."
+        ) from error
     if estimator.classes_.size < 2:
         raise ValueError(
-            f"y has one class only ({estimator.classes_[0]!r}): a classifier needs samples of at "
+            f"y has one class only ({estimator.classes_[0]}): a classifier needs samples of at "
             "least two classes."
         )
     if sample_weight is not None:

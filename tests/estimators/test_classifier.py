@@ -296,6 +296,14 @@ def test_positive_allows_no_negative_coefficient(fitted, iris, loss):
     assert model.objective_ > fitted[loss].dual_objective_
 
 
+def test_labels_that_cannot_be_sorted_are_refused_in_words(iris):
+    X, _ = iris
+    with pytest.raises(ValueError, match="drop the rows without a label"):
+        SparseLinearClassifier().fit(X, np.array(["a", None, "b"] * 50, dtype=object))
+    with pytest.raises(ValueError, match=r"one class only \(7\)"):
+        SparseLinearClassifier().fit(X, np.full(150, 7))
+
+
 def test_loss_objects(iris):
     X, y = iris
     cost = np.array([[0, 1, 1], [5, 0, 5], [1, 1, 0]], dtype=float)
