@@ -11,7 +11,7 @@ from fenchel.certificate import certify
 from fenchel.cli import main
 from fenchel.reproduce import figure1, results, table1
 from fenchel.reproduce.configurations import CONFIGURATIONS
-from fenchel.reproduce.curves import run_method
+from fenchel.reproduce.curves import Row, run_method
 from fenchel.reproduce.methods import BUDGETS, methods
 from fenchel.reproduce.records import read_csv
 from fenchel.solvers.sublinear import Sublinear
@@ -172,6 +172,46 @@ def test_a_budget_ends_a_curve() -> None:
         method = methods(configuration)[name]
         rows = run_method(method, setting, 3, 1e-9, silent)
         assert [(row.iterations, row.repetition) for row in rows] == [(3, 0), (3, 1), (3, 2)]
+
+
+class Clock:
+    """A run of T iterations takes T seconds, and its certificate one more."""
+
+    now = 0.0
+
+    def __init__(self, method, setting, horizon, repetition) -> None:
+        self.repetition, self.iterations, self.seconds = repetition, 0, 0.0
+
+    def go_to(self, iterations: int) -> Row:
+        Clock.now += iterations - self.iterations + 1.0
+        self.iterations, self.seconds = iterations, float(iterations)
+        return Row(iterations, self.repetition, self.seconds, 1.0, 0.0, 1.0, "ball", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "expected"),
+    [
+        # each point a run: 3 x (1 + 1) s, then 2 of the 3 runs of 10 + 1 s fit into the 29 s left
+        ("full-smd", 35.0, [(1, 0), (1, 1), (1, 2), (10, 0), (10, 1)]),
+        ("full-smd", 5000.0, [(T, r) for T in (1, 10, 100) for r in range(3)]),
+        # one run for all: 3 x (10 + 2) s fit, 3 x (100 + 3) s do not
+        ("full-smd-online", 300.0, [(T, r) for r in range(3) for T in (1, 10)]),
+        ("full-smd-online", 310.0, [(T, r) for r in range(3) for T in (1, 10, 100)]),
+        # nothing but the first point fits
+        ("full-smd-online", 30.0, [(1, r) for r in range(3)]),
+        # a deterministic method is run once
+        ("mirror-prox", 105.0, [(1, 0), (10, 0), (100, 0)]),
+    ],
+)
+def test_a_budget_buys_all_repetitions_or_some_of_a_last_point(
+    monkeypatch, name, budget, expected
+) -> None:
+    monkeypatch.setattr("fenchel.reproduce.curves.Timed", Clock)
+    monkeypatch.setattr("fenchel.reproduce.curves.time.process_time", lambda: Clock.now)
+    configuration = CONFIGURATIONS["paper"]
+    method = replace(methods(configuration)[name], iterations=[1, 10, 100])
+    rows = run_method(method, configuration.figure1(20, 0), 3, budget, silent)
+    assert [(row.iterations, row.repetition) for row in rows] == expected
 
 
 def test_only_full_has_no_budget() -> None:
