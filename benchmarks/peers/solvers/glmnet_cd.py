@@ -6,6 +6,8 @@ from benchmark_utils.ladder import stricter
 from benchopt import BaseSolver
 from glmnetforpython.glmnet import glmnet
 
+np.sparse = sp  # glmnetforpython 0.3 asks numpy for it
+
 
 class Solver(BaseSolver):
     """The last of a path of penalties: from a cold start it diverges on most of the problems."""
