@@ -4,8 +4,8 @@
     python experiments/real_data.py show
 
 ``run`` adds the rows that ``results/real_data.csv`` does not hold yet, or with --again measures the
-chosen ones anew; ``show`` prints the tables and draws the pictures of docs/real-data.md from the file. The
-data are the ``NAME.npz`` files of the folder that FENCHEL_DATA names.
+chosen ones anew; ``show`` prints the tables and draws the pictures of docs/real-data.md from the
+file. The data are the ``NAME.npz`` files of the folder that FENCHEL_DATA names.
 
 Seconds are CPU seconds of one thread spent in the solver; compiling, loading and certifying are not
 counted. A row ends at the relative gap 1e-4 or at the limit. Every row is measured in a process of

@@ -82,6 +82,31 @@ def time_tables(table: Table) -> None:
     fill(PAGE, "radius search", markdown(["set", *head], rows))
 
 
+def reached_table(table: Table) -> None:
+    """In how many cases each solver reached each gap within the limit, and was the first to."""
+    rows = []
+    for solver in HINGE:
+        cells = [solver]
+        for gap in GAPS:
+            reached = first = measured = 0
+            for name in SETS:
+                for f in FRACTIONS:
+                    times = {
+                        s: float(table.rows[key][f"to {gap:g}"] or np.inf)
+                        for s in HINGE
+                        if (key := (name, "hinge", s, f)) in table.rows
+                    }
+                    mine = times.get(solver, np.inf)
+                    measured += solver in times
+                    reached += np.isfinite(mine)
+                    first += np.isfinite(mine) and mine <= min(times.values())
+            cells.append(f"{reached} ({first})")
+        rows.append([*cells, f"{measured}"])
+    head = ["solver", *(f"{gap:g}" for gap in GAPS), "cases"]
+    for page in (PAGE, "which-solver.md"):
+        fill(page, "reached", markdown(head, rows))
+
+
 def loss_table(table: Table) -> None:
     rows = []
     for name in SETS:
@@ -232,6 +257,7 @@ def finish(figure, axes, xlabel: str, ylabel: str, columns: int) -> None:
 
 def show() -> None:
     table = Table()
+    reached_table(table)
     time_tables(table)
     loss_table(table)
     memory_table(table)
