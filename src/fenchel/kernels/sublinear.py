@@ -311,7 +311,8 @@ def close_row(s, j, scale):
     true = at(TRUE, j)
     s.rows[true] = max(s.rows[true] * scale, LEAST)
     s.flushed[j] += s.free[j] * s.rows[at(B, j)]
-    s.free[j] = booked(s.free[j], s.rows[at(BETA, j)] * scale)
+    # at most 1 where there is such a class; where there is none, it must not grow without end
+    s.free[j] = min(booked(s.free[j], s.rows[at(BETA, j)] * scale), 1.0)
     s.rows[at(BETA, j)] = 1.0
     s.rows[at(B, j)] = 0.0
 
