@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import fenchel
+from common import RESULTS, facts
 from fenchel.certificate import certify
 from fenchel.datasets import make_paper
 from fenchel.problem import Problem
@@ -40,14 +41,17 @@ from fenchel.solvers.registry import SOLVERS
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
 
-RESULTS = Path(__file__).resolve().parent / "results"
 ROWS, CURVES = RESULTS / "real_data.csv", RESULTS / "real_data_curves.csv"
 
 SETS = ("dna", "letter", "usps", "isolet1560", "nci60", "banking77", "clinc150", "news20",
         "debian_section")  # fmt: skip
 #: One pass over the data is dear: the hinge loss at one fraction only, of softmax's lambda_max,
 #: which has a closed form. The synthetic ones are the problem of the paper's experiments.
-SYNTHETIC = {"n=d=k=6400": (6400, 6400, 6400), "n=500 d=20000 k=5000": (500, 20_000, 5_000)}
+SYNTHETIC = {
+    "n=d=k=1600": (1600, 1600, 1600),
+    "n=200 d=20000 k=2000": (200, 20_000, 2_000),
+    "n=d=k=6400": (6400, 6400, 6400),
+}
 LARGE = ("wordnet_hyper", *SYNTHETIC)
 FRACTIONS = (0.3, 0.1, 0.03)
 MIDDLE = 0.1
@@ -190,7 +194,7 @@ def compile_kernels(sparse: bool) -> None:
     data = make_paper(30, 12, 4, rng=0)
     X = sp.csr_array(data.X) if sparse else data.X
     for loss in ("hinge", "softmax", "sparsemax"):
-        for solver in SOLVERS:
+        for solver in (*FIRST_ORDER, "sublinear", "primal-dual"):
             if solver != "sublinear" or loss == "hinge":
                 fenchel.solve(X, data.y, loss=loss, lam=0.02, solver=solver, max_iter=20, rng=0)
 
@@ -248,6 +252,8 @@ def append(path: Path, row: dict) -> None:
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS[path], lineterminator="\n")
         if new:
+            for key, value in facts(seed=0, command="real_data.py run").items():
+                file.write(f"# {key}: {value}\n")
             writer.writeheader()
         writer.writerow(row)
 

@@ -107,6 +107,36 @@ def reached_table(table: Table) -> None:
         fill(page, "reached", markdown(head, rows))
 
 
+def ahead_table(table: Table) -> None:
+    """When the sublinear solver's objective was lower than another's, by 2% or more."""
+    rows = []
+    for name in SETS:
+        for f in FRACTIONS:
+            cells = [name, f"{f:g}"]
+            for rival in ("primal-dual", "mirror-prox"):
+                keys = [(name, "hinge", solver, f) for solver in ("sublinear", rival)]
+                cells.append(_ahead(*(table.curves.get(key) for key in keys)))
+            rows.append(cells)
+    head = ["set", "alpha / lambda_max", "ahead of primal-dual", "ahead of mirror-prox"]
+    fill(PAGE, "sublinear ahead", markdown(head, rows))
+
+
+def _ahead(mine: list | None, other: list | None) -> str:
+    if not mine or not other:
+        return ""
+
+    def objective(curve: list, t: float) -> float:
+        return [primal for seconds, primal, _ in curve if seconds <= t][-1]
+
+    end = min(mine[-1][0], other[-1][0])
+    times = sorted(s for s, _, _ in mine + other if s <= end)
+    won = [t for t in times if objective(mine, t) < 0.98 * objective(other, t)]
+    if not won:
+        return "never"
+    last = f"{objective(mine, won[-1]):.2f} against {objective(other, won[-1]):.2f}"
+    return f"{short(won[0])} to {short(won[-1])} s (at the end {last})"
+
+
 def loss_table(table: Table) -> None:
     rows = []
     for name in SETS:
@@ -186,6 +216,10 @@ def draw_losses(table: Table, path: Path) -> None:
                            [float(r["test accuracy"]) for r in found],
                            color=colour, marker="o", label=loss)  # fmt: skip
             panel.set(xscale="log", title=name)
+            panel.minorticks_off()
+            low, high = panel.get_xlim()
+            ticks = [m * 10**e for e in range(1, 5) for m in (1, 2, 5) if low < m * 10**e < high]
+            panel.set_xticks(ticks, labels=[str(tick) for tick in ticks])
         finish(figure, axes, "non-zero coefficients", "test accuracy", len(LOSSES))
     save_figure(figure, path)
 
@@ -195,7 +229,7 @@ def draw_times(table: Table, path: Path) -> None:
     with styled():
         figure, axes = new_figure(len(GAPS), width=2.5, height=6.2)
         places = [(name, f) for name in SETS[::-1] for f in FRACTIONS[::-1]]
-        never = 40.0
+        never = 80.0
         for panel, gap in zip(axes, GAPS, strict=True):
             for solver in HINGE:
                 points = []
@@ -206,8 +240,8 @@ def draw_times(table: Table, path: Path) -> None:
                 if points:
                     panel.plot(*zip(*points, strict=True), linestyle="", alpha=0.75, label=solver,
                                color=COLOURS[solver], marker=MARKERS[solver])  # fmt: skip
-            panel.axvline(20.0, color="grey", linewidth=0.8)
-            panel.set(xscale="log", xlim=(0.01, 60), title=f"to {gap:g}", yticks=[],
+            panel.axvline(30.0, color="grey", linewidth=0.8)
+            panel.set(xscale="log", xlim=(0.01, 160), title=f"to {gap:g}", yticks=[],
                       xticks=[0.01, 0.1, 1, 10, never],
                       xticklabels=["0.01", "0.1", "1", "10", "never"])  # fmt: skip
             for border in range(0, len(places) + 1, len(FRACTIONS)):
@@ -258,6 +292,7 @@ def finish(figure, axes, xlabel: str, ylabel: str, columns: int) -> None:
 def show() -> None:
     table = Table()
     reached_table(table)
+    ahead_table(table)
     time_tables(table)
     loss_table(table)
     memory_table(table)
