@@ -265,6 +265,7 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["predict", "model.npz", "narrow.npy"], "2 features, but the model has 4"),
         (["predict", "model.npz", "X.npy", "--score"], "has no labels"),
         (["reproduce", "figure1", "--methods", "magic"], "no method 'magic'"),
+        (["reproduce", "figure1", "--draw"], "holds no results"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(model, capsys, words, message) -> None:

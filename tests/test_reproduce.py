@@ -52,6 +52,11 @@ def test_quick_figure1(configuration, tmp_path, capsys) -> None:
         for suffix in ("png", "svg"):
             assert (tmp_path / f"figure1-{configuration}-{axis}.{suffix}").stat().st_size > 10_000
 
+    picture = tmp_path / f"figure1-{configuration}-seconds.png"
+    picture.unlink()
+    assert main([*words, "--draw"]) == 0
+    assert picture.exists()
+
     before = {path: path.read_bytes() for path in folder.glob("*.csv")}
     capsys.readouterr()
     assert main(words) == 0

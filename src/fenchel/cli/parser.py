@@ -191,6 +191,7 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         help="CPU seconds for each method of figure1",
     )
     add("--sizes", nargs="+", type=_positive(int), metavar="N", help="only these of table1")
+    add("--draw", action="store_true", help="run nothing: summarise and draw the files of figure1")
     add("--seed", type=int, default=0, help="of the data (default: 0)")
     parser.set_defaults(run=reproduce.run)
 

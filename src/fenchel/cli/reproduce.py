@@ -44,8 +44,11 @@ def _figure1(options: Namespace, output: Path) -> int:
         seed=options.seed,
         names=options.methods,
     )
-    folder = figure1.run(task, output, note, command(options))
-    curves = results.read_curves(folder)
+    if not options.draw:
+        figure1.run(task, output, note, command(options))
+    curves = results.read_curves(output / task.title)
+    if not curves:
+        raise ValueError(f"{output / task.title} holds no results: run without --draw first")
     about = facts(task.seed, command(options), configuration=options.configuration, size=task.size)
     say(str(results.summarise(curves, output / f"{task.title}.csv", about)))
     # the authors' numbers belong to their settings, and to their size
@@ -57,7 +60,7 @@ def _figure1(options: Namespace, output: Path) -> int:
     except MissingExtraError as error:
         note(f"no pictures: {error}")
     theirs = {f"{name}, authors' numbers": curve for name, curve in theirs.items()}
-    for line in results.reached(curves | theirs):
+    for line in [*results.reached(curves | theirs), "", *results.after(curves | theirs)]:
         say(line)
     return EXIT.OK
 
@@ -65,7 +68,7 @@ def _figure1(options: Namespace, output: Path) -> int:
 def command(options: Namespace) -> str:
     """What to type for the same result; the folder of the output does not matter."""
     words = ["fenchel", "reproduce", options.what, "--configuration", options.configuration]
-    words += [f"--{flag}" for flag in ("quick", "full") if getattr(options, flag)]
+    words += [f"--{flag}" for flag in ("quick", "full", "draw") if getattr(options, flag)]
     for name in ("repetitions", "methods", "budget", "sizes"):
         value = getattr(options, name)
         if value is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fenchel.certificate import Certificate, certify
 from fenchel.reproduce.configurations import Setting
@@ -51,24 +52,42 @@ class Timed:
     def __init__(self, method: Method, setting: Setting, horizon: int, repetition: int) -> None:
         self.method, self.setting, self.repetition = method, setting, repetition
         self.solver: Solver = method.solver(setting, horizon)
-        problem = setting.penalised if method.penalised else setting.ball
+        self.problem = setting.penalised if method.penalised else setting.ball
         rng = np.random.default_rng([2020, repetition])  # not the seed of the data
         began = time.process_time()
-        self.state: Any = self.solver.init(problem, None, rng, horizon)
+        self.state: Any = self.solver.init(self.problem, None, rng, horizon)
         self.seconds = time.process_time() - began
         self.iterations = 0
 
     def go_to(self, iterations: int) -> Row:
         """Make the iterations that are missing, and certify the point."""
+        self.advance(iterations - self.iterations)
+        return self.read()
+
+    def go_to_check(self) -> Row:
+        """Go on until the solver lets itself be checked: it may change its mind on the way."""
+        target = np.inf
+        while self.iterations < target:
+            ahead = self.solver.iterations_to_check(self.problem, self.state)
+            target = min(target, self.iterations + ahead)
+            self.advance(1)
+        return self.read()
+
+    def advance(self, steps: int) -> None:
+        """Make some iterations, on the clock."""
         began = time.process_time()
         with np.errstate(over="ignore", invalid="ignore"):
-            self.solver.advance(self.state, iterations - self.iterations)
+            self.solver.advance(self.state, steps)
         self.seconds += time.process_time() - began
-        self.iterations = iterations
+        self.iterations += steps
+
+    def read(self) -> Row:
+        """Certify the point of the moment, off the clock."""
         found = self._certify(self.solver.points(self.state)[0])
+        nonzeros = found.U.nnz if sp.issparse(found.U) else np.count_nonzero(found.U)
         return Row(
-            iterations, self.repetition, self.seconds, found.primal, found.dual, found.gap,
-            found.problem, int(np.count_nonzero(found.U)),
+            self.iterations, self.repetition, self.seconds, found.primal, found.dual, found.gap,
+            found.problem, int(nonzeros),
         )  # fmt: skip
 
     def _certify(self, point: Point) -> Certificate:
@@ -96,6 +115,8 @@ def run_method(
     with one_thread():
         spent = Spent(budget)
         curve = _one_run_a_point if method.by_horizon else _one_run_for_all
+        if method.own_checks:
+            curve = _own_checks
         for row in curve(method, setting, repetitions, spent):
             rows.append(row)
             report(
@@ -137,8 +158,16 @@ def _one_run_for_all(
                 expected = cost + run.seconds * (T / run.iterations - 1.0)
                 if expected * repetitions > spent.left + cost:
                     break
-            row = run.go_to(T)
-            yield row
-            if method.name == "default" and row.gap <= ACCURATE:
-                break
+            yield run.go_to(T)
         last = run.iterations
+
+
+def _own_checks(method: Method, setting: Setting, repetitions: int, spent: Spent) -> Iterator[Row]:
+    """One run, read where the solver has itself checked, until it is accurate."""
+    last = method.iterations[-1]
+    run = Timed(method, setting, last, 0)
+    while spent.left > 0.0 and run.iterations < last:
+        row = run.go_to_check()
+        yield row
+        if row.gap <= ACCURATE:
+            return

@@ -18,9 +18,9 @@ from fenchel.reproduce.records import facts, read_csv, write_csv
 
 SIZE, QUICK_SIZE = 1000, 120
 
-#: The quick mode goes no further than this, the default solver no further than that. It has no
-#: budgets, so that it does the same on every machine.
-QUICK_ITERATIONS, QUICK_DEFAULT = 1000, 25
+#: The quick mode goes no further than this. It has no budgets, so that it does the same on every
+#: machine.
+QUICK_ITERATIONS = 1000
 
 #: A method that is not repeated in the same way would not give the same file.
 SAME = ("fenchel", "seed", "size", "repetitions", "budget", "step", "iterations")
@@ -66,9 +66,8 @@ def plan(
             raise ValueError(f"no method {name!r} in this configuration: use {', '.join(known)}.")
     if quick:
         known = {
-            name: replace(m, iterations=[T for T in m.iterations if limit >= T])
+            name: replace(m, iterations=[T for T in m.iterations if T <= QUICK_ITERATIONS])
             for name, m in known.items()
-            for limit in [QUICK_DEFAULT if name == "default" else QUICK_ITERATIONS]
         }
     budgets: dict[str, float | None] = {
         name: None if full else budget or (None if quick else BUDGETS[name]) for name in known
@@ -83,8 +82,8 @@ def plan(
     )
 
 
-def run(task: Plan, output: Path, report: Report, command: str | None = None) -> Path:
-    """Run the methods whose file is not there yet; return the folder of the files."""
+def run(task: Plan, output: Path, report: Report, command: str | None = None) -> None:
+    """Run the methods whose file is not there yet."""
     folder = output / task.title
     setting = task.configuration.figure1(task.size, task.seed)
     for name, method in task.methods.items():
@@ -108,7 +107,6 @@ def run(task: Plan, output: Path, report: Report, command: str | None = None) ->
         rows = run_method(method, setting, task.repetitions, budget, report)
         about["reached"] = rows[-1].iterations
         write_csv(path, [asdict(row) for row in rows], about)
-    return folder
 
 
 def _is_there(path: Path, about: dict[str, Any]) -> bool:
@@ -120,6 +118,5 @@ def _is_there(path: Path, about: dict[str, Any]) -> bool:
 
 def _compile(method: Method, configuration: Configuration) -> None:
     """Let the kernels compile, or load, before a clock starts."""
-    run_method(
-        replace(method, iterations=[2]), configuration.figure1(20, 0), 1, None, lambda line: None
-    )
+    short = method if method.own_checks else replace(method, iterations=[2])
+    run_method(short, configuration.figure1(20, 0), 1, None, lambda line: None)

@@ -32,8 +32,10 @@ FORMATS = ("png", "svg")
 #: What the authors call F*, for their instance.
 AUTHORS_OPTIMUM = 0.3374
 
-#: Axes in natural scale: errors up to here, and seconds up to here, as in the paper's picture.
-NATURAL_ERROR, NATURAL_SECONDS = 6.0, 500.0
+#: Axes in natural scale end here, the first two as in the paper's picture. With R = n the gaps
+#: begin at 16 and not at 8.
+NATURAL_ERROR, NATURAL_SECONDS, NATURAL_ITERATIONS = 6.0, 500.0, 4000.0
+NATURAL_GAP = {"authors": 6.0, "paper": 20.0}
 
 #: Errors below this are not drawn in log-log scale.
 SMALLEST = 5e-5
@@ -79,7 +81,7 @@ def _picture(
             for name, curve in theirs.items():
                 values = _values(curve, quantity, AUTHORS_OPTIMUM)
                 _their_curve(panel, curve, axis, values, LOOKS[name][0], labels[name])
-            _axes(panel, quantity, axis, scale, curves)
+            _axes(panel, quantity, axis, scale, curves, configuration)
     handles, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4)
     who = "the authors' program" if configuration == "authors" else "the paper as printed"
@@ -119,7 +121,14 @@ def _their_curve(
                label=f"{label}, authors' numbers")  # fmt: skip
 
 
-def _axes(panel: Any, quantity: str, axis: str, scale: str, curves: dict[str, Curve]) -> None:
+def _axes(
+    panel: Any,
+    quantity: str,
+    axis: str,
+    scale: str,
+    curves: dict[str, Curve],
+    configuration: str,
+) -> None:
     what = "primal accuracy" if quantity == "accuracy" else "duality gap (ball)"
     panel.set_title(f"{what}, {scale} scale")
     panel.set_ylabel("$F(U) - F_*$" if quantity == "accuracy" else "gap")
@@ -127,9 +136,9 @@ def _axes(panel: Any, quantity: str, axis: str, scale: str, curves: dict[str, Cu
     if scale == "log-log":
         panel.set(xscale="log", yscale="log")
         return
-    panel.set_ylim(0.0, NATURAL_ERROR)
+    panel.set_ylim(0.0, NATURAL_ERROR if quantity == "accuracy" else NATURAL_GAP[configuration])
     if axis == "seconds":
         longest = max(float(curve.seconds.max()) for curve in curves.values())
         panel.set_xlim(0.0, min(NATURAL_SECONDS, longest))
     else:
-        panel.set_xlim(0.0, 4000.0)
+        panel.set_xlim(0.0, NATURAL_ITERATIONS)

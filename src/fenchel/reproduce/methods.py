@@ -43,12 +43,13 @@ class Method:
     name : on the command line and in the files; label : in the picture.
     solver : makes the solver from the instance and the number of iterations.
     step : the step in words.
-    iterations : where the curve has points.
+    iterations : where the curve has points; with ``own_checks``, where it ends at the latest.
     random : repeated with other seeds, or deterministic and run once.
     by_horizon : the step depends on the number of iterations, so that every point of the curve
         is a run of its own; otherwise one run is read at all of them.
     penalised : the solver works without the ball (its optimum lies inside).
     last : the last iterate is reported, and not the average.
+    own_checks : the curve has points where the solver lets itself be checked.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Method:
     by_horizon: bool = False
     penalised: bool = False
     last: bool = False
+    own_checks: bool = False
 
 
 def methods(configuration: Configuration) -> dict[str, Method]:
@@ -75,7 +77,7 @@ def methods(configuration: Configuration) -> dict[str, Method]:
     prox = sorted({round(10 ** (i / 10)) for i in range(35)} - {3162})  # as the authors read it
     common = [
         Method("default", "default solver", lambda s, t: PrimalDual(), "its own",
-               list(range(1, 61)), random=False, penalised=True),
+               [500], random=False, penalised=True, own_checks=True),
         Method("full-smd-online", "Full-SMD, our step", lambda s, t: Sublinear(), "online", T),
         Method("partial-online", "partial sampling, our step", lambda s, t: PartialSampling(),
                "online", T),

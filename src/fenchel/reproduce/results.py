@@ -111,23 +111,37 @@ def summarise(curves: dict[str, Curve], path: Path, about: dict[str, Any]) -> Pa
     return write_csv(path, rows, about)
 
 
-#: Gaps whose first certified point is listed.
+#: Gaps whose first certified point is listed, and iterations at which gaps are listed.
 GAPS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.001)
+ITERATIONS = (100, 1000, 10_000, 100_000, 1_000_000, 3_162_277)
 
 
 def reached(curves: dict[str, Curve]) -> list[str]:
     """For every method the CPU seconds to the first point whose mean gap is small enough."""
-    lines = [f"{'CPU seconds to a mean gap of':<30}" + "".join(f"{g:>9g}" for g in GAPS)]
+    lines = [_line("CPU seconds to a mean gap of", list(GAPS))]
     for name, curve in curves.items():
         gap = np.array([values.mean() for values in curve.gap])
-        if np.isnan(gap).all():
-            continue
-        line = f"{name:<30}"
-        for goal in GAPS:
-            first = np.flatnonzero(gap <= goal)
-            line += f"{curve.seconds[first[0]]:>9.3g}" if first.size else f"{'-':>9}"
-        lines.append(line)
+        first = [np.flatnonzero(gap <= goal) for goal in GAPS]
+        lines.append(_line(name, [curve.seconds[f[0]] if f.size else None for f in first]))
     return lines
+
+
+def after(curves: dict[str, Curve]) -> list[str]:
+    """For every method the mean gap after some numbers of iterations."""
+    lines = [_line("mean gap after iterations", [f"{T:.2g}" for T in ITERATIONS])]
+    for name, curve in curves.items():
+        gaps = {T: v.mean() for T, v in zip(curve.iterations, curve.gap, strict=True)}
+        lines.append(_line(name, [gaps.get(T) for T in ITERATIONS]))
+    return lines
+
+
+def _line(name: str, cells: list[Any]) -> str:
+    text = [cell if isinstance(cell, str) else _cell(cell) for cell in cells]
+    return f"{name:<30}" + "".join(f"{cell:>9}" for cell in text)
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None or np.isnan(value) else f"{value:.3g}"
 
 
 def _range(name: str, values: np.ndarray) -> dict[str, float]:
