@@ -21,6 +21,9 @@ PENALTIES = {"l1": MixedNorm(1, 1), "group": MixedNorm(1, 2)}
 #: Scores (n x k) and gradients (d x k) are formed in blocks of about this many entries.
 BLOCK_ENTRIES = 1 << 22
 
+#: Below this part of non-zeros a product with a sparse matrix is the faster one.
+SPARSE = 0.1
+
 #: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
 Matrix: TypeAlias = Any
 
@@ -237,9 +240,15 @@ class Problem:
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         for start in range(0, classes.size, width):
             block = classes[start : start + width]
-            W = self.weights[:, None] * _dense(columns[:, block])
             mine = np.flatnonzero(np.isin(self.y, block))
-            W[mine, np.searchsorted(block, self.y[mine])] -= self.weights[mine]
+            where = mine, np.searchsorted(block, self.y[mine])
+            W = columns[:, block]
+            if sp.issparse(W) and W.nnz < SPARSE * self.n * block.size:
+                labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
+                W = sp.diags_array(self.weights) @ W.tocsr() - labels
+            else:
+                W = self.weights[:, None] * _dense(W)
+                W[where] -= self.weights[mine]
             G = self.constrained_part(self.design.rmatmul(W))
             if np.isinf(q):
                 np.maximum(norms, G.max(axis=1), out=norms)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fenchel.kernels.l1_newton import shrunk
-
 #: Side of the tiles in which an array is transposed, one cache line of doubles.
 TILE = 8
 
@@ -31,7 +29,8 @@ def primal_step(
     moved = 0.0
     for l in range(k):
         for j in range(d):
-            new = shrunk(U[l, j] - tau[j] * G[l, j], above[j], below[j])
+            a = U[l, j] - tau[j] * G[l, j]
+            new = max(a - above[j], 0.0) + min(a + below[j], 0.0)  # one of them is zero
             change = new - U[l, j]
             out[l, j] = new
             moved += change * change / tau[j]

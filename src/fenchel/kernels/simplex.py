@@ -16,12 +16,15 @@ SMALLEST = 1e-300
 #: Below this exponent a factor would be smaller than SMALLEST anyway.
 LOWEST = -700.0
 
+#: Entries of a row whose largest is looked at before each of them is.
+STRIDE = 32
+
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(a: np.ndarray) -> float:
-    top = a[0]
-    for l in range(1, a.size):
-        top = max(top, a[l])
+def _largest(a: np.ndarray, first: int, last: int) -> float:
+    top = a[first]
+    for l in range(first, last):
+        top = a[l] if a[l] > top else top
     return top
 
 
@@ -38,22 +41,26 @@ def project_rows(A: np.ndarray, out: np.ndarray) -> None:
     n, k = A.shape
     above, aside = np.empty(k), np.empty(k)
     for i in range(n):
-        top = _largest(A[i])
+        top = _largest(A[i], 0, k)
         threshold = -np.inf
         active = waiting = 0
-        for l in range(k):
-            a = A[i, l] - top
-            if not a > threshold:
+        for first in range(0, k, STRIDE):
+            last = min(first + STRIDE, k)
+            if not _largest(A[i], first, last) - top > threshold:
                 continue
-            threshold = (active * threshold + a) / (active + 1) if active else a - 1.0
-            if threshold <= a - 1.0:  # a alone is worth more than a together with the set
-                for s in range(active):
-                    aside[waiting + s] = above[s]
-                waiting += active
-                active = 0
-                threshold = a - 1.0
-            above[active] = a
-            active += 1
+            for l in range(first, last):
+                a = A[i, l] - top
+                if not a > threshold:
+                    continue
+                threshold = (active * threshold + a) / (active + 1) if active else a - 1.0
+                if threshold <= a - 1.0:  # a alone is worth more than a together with the set
+                    for s in range(active):
+                        aside[waiting + s] = above[s]
+                    waiting += active
+                    active = 0
+                    threshold = a - 1.0
+                above[active] = a
+                active += 1
         for s in range(waiting):
             if aside[s] > threshold:
                 above[active] = aside[s]
@@ -72,7 +79,8 @@ def project_rows(A: np.ndarray, out: np.ndarray) -> None:
                 break
             active = count
         for l in range(k):
-            out[i, l] = max(A[i, l] - top - threshold, 0.0)
+            v = A[i, l] - top - threshold
+            out[i, l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")

@@ -11,6 +11,11 @@ import numpy as np
 from fenchel.problem import Matrix, Problem
 
 
+#: Points with at most this many entries are handed out as arrays, larger ones as sparse arrays
+#: where a solver keeps them sparse.
+DENSE_POINT = 1 << 18
+
+
 @dataclass(frozen=True)
 class Start:
     """Where to begin: coefficients, and a dual point if there is one."""

@@ -13,13 +13,16 @@ from fenchel.design import Design, SparseDesign
 from fenchel.kernels import hybrid_gradient as kernels
 from fenchel.kernels.curvature import residual_columns
 from fenchel.problem import Problem
-from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.base import DENSE_POINT, Point, Solver, Start
 
 #: Iterations between two looks at the gap.
 LOOK = 10
 
 #: A gap this much smaller than at the last restart asks for another.
 DECAY = 0.5
+
+#: A point with more non-zeros than this part of its entries is multiplied as a dense one.
+MANY = 0.15
 
 #: Rows of V are stepped in blocks of about this many entries, which stay in the cache.
 CACHE_ENTRIES = 1 << 15
@@ -191,7 +194,8 @@ class HybridGradient(Solver):
 
     def points(self, state: State) -> list[Point]:
         U, V = state.best or (state.now.U, state.now.V)
-        return [Point(_sparse(U).T.tocsc(), _sparse(V), "best")]
+        U = U.T.copy() if U.size <= DENSE_POINT else _sparse(U).T.tocsc()
+        return [Point(U, V.copy() if V.size <= DENSE_POINT else _sparse(V), "best")]
 
     def passes(self, problem: Problem) -> float:
         return 2.0
@@ -225,16 +229,26 @@ class Products:
 
     def scores(self, U: np.ndarray, out: np.ndarray) -> None:
         """``out = X U``, (n, k), for U by class."""
+        if self._many(np.count_nonzero(U), U):
+            np.matmul(self.by_sample[0], U.T, out=out)
+            return
         self.combine(*self.by_feature, *kernels.nonzeros(U), self.space)
         kernels.transpose(self.space, out)
 
     def gradient(self, V: np.ndarray, out: np.ndarray) -> None:
         """``out = X^T diag(weights) (V - Y)``, by class."""
         problem = self.problem
-        classes = np.arange(problem.k)
-        self.combine(
-            *self.by_sample, *residual_columns(V, problem.y, problem.weights, classes), out
-        )
+        if self._many(np.count_nonzero(V), V):
+            R = problem.weights[:, None] * V
+            R[np.arange(problem.n), problem.y] -= problem.weights
+            np.matmul(R.T, self.by_sample[0], out=out)
+            return
+        residual = residual_columns(V, problem.y, problem.weights, np.arange(problem.k))
+        self.combine(*self.by_sample, *residual, out)
+
+    def _many(self, nonzeros: int, A: np.ndarray) -> bool:
+        """Whether a product of dense matrices is the faster one, as in the first iterations."""
+        return self.combine is kernels.dense_combine and nonzeros > MANY * A.size
 
 
 def bounds(problem: Problem, at: Pair) -> tuple[float, float]:

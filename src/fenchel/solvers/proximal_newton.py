@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
-from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.base import DENSE_POINT, Point, Solver, Start
 from fenchel.solvers.l1_model import minimise_model
 from fenchel.solvers.working_set import Columns, Entries, most_new, violators
 from fenchel.threads import one_thread
@@ -118,9 +118,9 @@ class ProximalNewton(Solver):
     def points(self, state: State) -> list[Point]:
         problem = state.problem
         U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
-        dense = problem.d * problem.k <= 1 << 20
+        dense = problem.d * problem.k <= DENSE_POINT
         V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
-        sparse = 5 * np.count_nonzero(V) < V.size and V.size > 1 << 20
+        sparse = V.size > DENSE_POINT and 5 * np.count_nonzero(V) < V.size
         return [Point(U.toarray() if dense else U, sp.csr_array(V) if sparse else V.copy(), "last")]
 
     def passes(self, problem: Problem) -> float:
