@@ -103,7 +103,7 @@ def run(task: Plan, output: Path, report: Report, command: str | None = None) ->
         if _is_there(path, about):
             report(f"{name}: found")
             continue
-        _compile(method, task.configuration)
+        _compile(method)
         rows = run_method(method, setting, task.repetitions, budget, report)
         about["reached"] = rows[-1].iterations
         write_csv(path, [asdict(row) for row in rows], about)
@@ -116,7 +116,7 @@ def _is_there(path: Path, about: dict[str, Any]) -> bool:
     return all(found.get(key) == str(about[key]) for key in SAME)
 
 
-def _compile(method: Method, configuration: Configuration) -> None:
+def _compile(method: Method) -> None:
     """Let the kernels compile, or load, before a clock starts."""
     short = method if method.own_checks else replace(method, iterations=[2])
-    run_method(short, configuration.figure1(20, 0), 1, None, lambda line: None)
+    run_method(short, CONFIGURATIONS["paper"].figure1(20, 0), 1, None, lambda line: None)
