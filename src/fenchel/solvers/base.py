@@ -10,7 +10,6 @@ import numpy as np
 
 from fenchel.problem import Matrix, Problem
 
-
 #: Points with at most this many entries are handed out as arrays, larger ones as sparse arrays
 #: where a solver keeps them sparse.
 DENSE_POINT = 1 << 18

@@ -229,7 +229,7 @@ class Products:
 
     def scores(self, U: np.ndarray, out: np.ndarray) -> None:
         """``out = X U``, (n, k), for U by class."""
-        if self._many(np.count_nonzero(U), U):
+        if self._many(U):
             np.matmul(self.by_sample[0], U.T, out=out)
             return
         self.combine(*self.by_feature, *kernels.nonzeros(U), self.space)
@@ -238,7 +238,7 @@ class Products:
     def gradient(self, V: np.ndarray, out: np.ndarray) -> None:
         """``out = X^T diag(weights) (V - Y)``, by class."""
         problem = self.problem
-        if self._many(np.count_nonzero(V), V):
+        if self._many(V):
             R = problem.weights[:, None] * V
             R[np.arange(problem.n), problem.y] -= problem.weights
             np.matmul(R.T, self.by_sample[0], out=out)
@@ -246,9 +246,10 @@ class Products:
         residual = residual_columns(V, problem.y, problem.weights, np.arange(problem.k))
         self.combine(*self.by_sample, *residual, out)
 
-    def _many(self, nonzeros: int, A: np.ndarray) -> bool:
+    def _many(self, A: np.ndarray) -> bool:
         """Whether a product of dense matrices is the faster one, as in the first iterations."""
-        return self.combine is kernels.dense_combine and nonzeros > MANY * A.size
+        dense = self.combine is kernels.dense_combine
+        return dense and bool(np.count_nonzero(A) > MANY * A.size)
 
 
 def bounds(problem: Problem, at: Pair) -> tuple[float, float]:
