@@ -31,6 +31,7 @@ class State:
     inner: Any
     reference: float = np.inf  # the gap that has to halve, and since when
     since: int = 0
+    check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
 
@@ -82,7 +83,8 @@ class PrimalDual(Solver):
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
             state.method.advance(state.inner, 1)
-            if isinstance(state.method, HybridGradient) and state.inner.iteration % LOOK == 0:
+            if isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
+                state.check += state.method.iterations_to_check(state.problem, state.inner)
                 self._hand_over_in_time(state)
 
     def _hand_over_in_time(self, state: State) -> None:
