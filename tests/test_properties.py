@@ -316,3 +316,15 @@ def test_lambda_max_of_extreme_values(name: str, loss: str) -> None:
     top = fenchel.lambda_max(arguments["X"], arguments["y"], loss=loss)
     assert np.isfinite(top)
     assert top >= 0
+
+
+def test_lambda_max_of_the_hinge_loss_beside_an_intercept() -> None:
+    """Just above it only the intercept is left, below it a coefficient is not zero."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4))
+    y = (X @ rng.standard_normal((4, 3)) + [0.8, 0.0, -0.8]).argmax(axis=1)
+    top = fenchel.lambda_max(X, y, fit_intercept=True)
+    above = fenchel.solve(X, y, lam=1.001 * top, fit_intercept=True, tol=1e-7)
+    below = fenchel.solve(X, y, lam=0.97 * top, fit_intercept=True, tol=1e-7)
+    assert np.abs(above.U).sum() * top <= 1e-4
+    assert np.abs(below.U).sum() * top > 1e-4
