@@ -21,6 +21,9 @@ LOOK = 10
 #: A gap this much smaller than at the last restart asks for another.
 DECAY = 0.5
 
+#: Features are scaled as if their norms were no smaller, nor larger than the inverse.
+SMALLEST_NORM = 1e-100
+
 #: A point with more non-zeros than this part of its entries is multiplied as a dense one.
 MANY = 0.15
 
@@ -114,7 +117,8 @@ class HybridGradient(Solver):
         products.scores(now.U, now.Z)
         products.gradient(now.V, now.G)
         norms = problem.design.column_norms(problem.weights)
-        scale = 1.0 / np.where(norms > 0.0, norms, 1.0) ** 2
+        norms = np.clip(np.where(norms > 0.0, norms, 1.0), SMALLEST_NORM, 1.0 / SMALLEST_NORM)
+        scale = 1.0 / norms**2
         return State(
             problem, products, now, Pair.empty(problem), Pair.empty(problem),
             (np.zeros_like(now.U), np.zeros_like(now.V)), (now.U.copy(), now.V.copy()), scale,
