@@ -23,11 +23,14 @@ class Results:
     suboptimality given here is never smaller than the true one.
     """
 
-    def __init__(self, row: Row, records: list[dict[str, Any]], threads: str) -> None:
+    def __init__(
+        self, row: Row, records: list[dict[str, Any]], threads: str, relative_to: str = "zero"
+    ) -> None:
         of_row = [r for r in records if r["row"] == row.name]
         self.row, self.seconds = row, "cpu" if threads == "1" else "wall"
         done = [r for r in of_row if r["status"] == "ok"]
         self.bound = max((float(r["dual"]) for r in done), default=-math.inf)
+        self.at_optimum = relative_to == "optimum" and self.bound > 0
         self.known_to = min((self._run(r)["suboptimality"] for r in done), default=math.inf)
         self.runs: dict[str, list[dict[str, float]]] = defaultdict(list)
         self.said: dict[str, str] = {}
@@ -46,11 +49,11 @@ class Results:
                 self.limit = float(record["limit"])
 
     def _run(self, record: dict[str, Any]) -> dict[str, float]:
-        zero = float(record["at_zero"])
+        scale = self.bound if self.at_optimum else float(record["at_zero"])
         return {
             "seconds": float(record[self.seconds]),
-            "suboptimality": max((float(record["value"]) - self.bound) / zero, 1e-16),
-            "gap": max(float(record["gap"]) / zero, 1e-16),
+            "suboptimality": max((float(record["value"]) - self.bound) / scale, 1e-16),
+            "gap": max(float(record["gap"]) / scale, 1e-16),
         }
 
     def time(self, solver: str, level: float, what: str = "suboptimality") -> float:
@@ -94,18 +97,19 @@ class Results:
         return min(there, key=lambda r: r["seconds"])["gap"] if there else math.inf
 
 
-def report(store: Path, write: bool) -> None:
+def report(store: Path, write: bool, relative_to: str = "zero") -> None:
     """Print the tables; ``write`` puts them, and the picture, into docs/benchmarks.md."""
     with store.open(newline="") as file:
         records = list(csv.DictReader(file))
     machine = json.loads(store.with_suffix(".json").read_text())
     parts = [_facts(machine, records)]
     for threads in sorted({r["threads"] for r in records}):
-        results = [Results(row, records, threads) for row in ROWS]
+        results = [Results(row, records, threads, relative_to) for row in ROWS]
         results = [r for r in results if r.runs or r.said]
         clock = "CPU" if threads == "1" else "wall"
         parts += [
-            f"## {threads} thread{'s' * (threads != '1')}, {clock} seconds",
+            f"## {threads} thread{'s' * (threads != '1')}, {clock} seconds, "
+            f"suboptimality relative to {'P(0)' if relative_to == 'zero' else 'P*'}",
             _main_table(results),
             "### Every solver", _all_table(results),
             "### Certified gaps", _certified_table(results),
@@ -245,7 +249,7 @@ def _picture(results: list[Results], path: Path) -> None:
     handles = [plt.Line2D([], [], color=colours[s], marker="o", ms=3, label=s) for s in solvers]
     figure.legend(handles=handles, ncols=len(solvers), loc="lower center", fontsize=8)
     figure.supxlabel("CPU seconds", fontsize=9, y=0.02)
-    figure.supylabel("(P(U) - P*) / P(0)", fontsize=9)
+    figure.supylabel("P(U) - P*, relative", fontsize=9)
     figure.tight_layout(rect=(0.01, 0.03, 1, 1))
     figure.savefig(path, dpi=90)
     plt.close(figure)

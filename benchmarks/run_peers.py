@@ -48,7 +48,8 @@ def main() -> None:
         for peer, reason in EXCLUDED.items():
             print(f"not compared: {peer}: {reason}")
         records = _read(store)
-        if not options.rows:
+        warm = [r for r in records if r["status"].startswith("warm-up")]
+        if not options.rows or not warm:
             records = _warm_ups(records, options.threads)
         for row in _chosen_rows(options):
             for solver, loss, parameters in SOLVERS:
@@ -56,21 +57,23 @@ def main() -> None:
                     records = _cell(records, row, solver, parameters, options)
                     _write(store, records)
         store.with_suffix(".json").write_text(json.dumps(_machine(), indent=1) + "\n")
-    report_peers.report(store, write=not options.quick)
+    report_peers.report(store, not options.quick, options.relative_to)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="four small problems, 10 s a run")
+    parser.add_argument("--quick", action="store_true", help="four small problems, short runs")
     parser.add_argument("--report", action="store_true", help="measure nothing")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, help="seconds a run of a peer (20; quick: 10)")
+    parser.add_argument("--limit", type=float, help="seconds a run of a peer (10; quick: 5)")
     parser.add_argument("--our-limit", type=float, help="seconds a run of fenchel (60; quick: 10)")
     parser.add_argument("--rows", help="only problems whose name contains one of these, by commas")
     parser.add_argument("--solvers", help="only solver files that begin with one of these")
+    parser.add_argument("--relative-to", choices=("zero", "optimum"), default="zero",
+                        help="suboptimality relative to P(0), as tol is, or to P*")  # fmt: skip
     options = parser.parse_args()
     options.solvers = tuple(options.solvers.split(",")) if options.solvers else ""
-    options.limit = options.limit or (10.0 if options.quick else 20.0)
+    options.limit = options.limit or (5.0 if options.quick else 10.0)
     options.our_limit = options.our_limit or (10.0 if options.quick else 60.0)
     return options
 
@@ -167,7 +170,8 @@ def _libraries() -> dict[str, str]:
 
 def _warm_ups(records: list[dict[str, Any]], threads: int) -> list[dict[str, Any]]:
     """Seconds of fenchel's first small problem in a new process: compiled then, and cached."""
-    records = [r for r in records if not r["status"].startswith("warm-up")]
+    records = [r for r in records if not (r["status"].startswith("warm-up")
+                                          and r["threads"] == str(threads))]  # fmt: skip
     spec = {"solver": "fenchel_auto", "solver_parameters": {}, "dataset": "digits",
             "dataset_parameters": {}, "lam": 1e-2, "threads": threads, "limit": 60.0,
             "dual": -1e300, "warm_up_only": True}  # fmt: skip
