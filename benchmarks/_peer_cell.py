@@ -103,7 +103,8 @@ def _ladder(solver: Any, objective: Any, spec: dict[str, Any], shared: dict[str,
 
 def _timed(solver: Any, stop: float, limit: float) -> tuple[float, float]:
     """CPU and wall seconds of a run; a solver that ignores its time limit dies by the signal."""
-    signal.setitimer(signal.ITIMER_PROF, solver.threads * (1.2 * limit + 2.0))
+    allowed = 2.0 * limit + 10.0 if hasattr(type(solver), "time_limit") else 1.2 * limit
+    signal.setitimer(signal.ITIMER_PROF, solver.threads * allowed)
     cpu, wall = _cpu(), time.perf_counter()
     solver.run(stop)
     cpu, wall = _cpu() - cpu, time.perf_counter() - wall

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ class Results:
         self.bound = max((float(r["dual"]) for r in done), default=-math.inf)
         self.at_optimum = relative_to == "optimum" and self.bound > 0
         self.known_to = min((self._run(r)["suboptimality"] for r in done), default=math.inf)
-        self.runs: dict[str, list[dict[str, float]]] = defaultdict(list)
+        self.runs: dict[str, list[dict[str, float]]] = {}
         self.said: dict[str, str] = {}
         self.limit = 0.0
         self.product = math.nan
@@ -42,7 +41,7 @@ class Results:
             if record["status"] == "product":
                 self.product = float(record["cpu"])
             elif record["status"] == "ok":
-                self.runs[record["solver"]].append(self._run(record))
+                self.runs.setdefault(record["solver"], []).append(self._run(record))
             else:
                 self.said[record["solver"]] = record["status"]
             if record["solver"] != "fenchel":
@@ -58,10 +57,13 @@ class Results:
 
     def time(self, solver: str, level: float, what: str = "suboptimality") -> float:
         """Seconds of the fastest run that reached a level; infinite where none did."""
-        return min((r["seconds"] for r in self.runs[solver] if r[what] <= level), default=math.inf)
+        there = [r["seconds"] for r in self.runs.get(solver, []) if r[what] <= level]
+        return min(there, default=math.inf)
 
     def peers(self) -> list[str]:
-        return [solver for solver in self.runs if solver != "fenchel"]
+        """Those that could begin, whether a run of theirs ended in time or not."""
+        began = [s for s in self.said if self.said[s] in ("killed", "limit")]
+        return [s for s in dict.fromkeys([*self.runs, *began]) if s != "fenchel"]
 
     def best_peer(self, level: float, what: str = "suboptimality") -> tuple[float, str]:
         return min(((self.time(s, level, what), s) for s in self.peers()), default=(math.inf, ""))
@@ -93,7 +95,7 @@ class Results:
 
     def gap_at(self, solver: str, level: float) -> float:
         """The certified gap of the fastest run that reached a suboptimality."""
-        there = [r for r in self.runs[solver] if r["suboptimality"] <= level]
+        there = [r for r in self.runs.get(solver, []) if r["suboptimality"] <= level]
         return min(there, key=lambda r: r["seconds"])["gap"] if there else math.inf
 
 
@@ -133,7 +135,16 @@ def _facts(machine: dict[str, Any], records: list[dict[str, Any]]) -> str:
     times = "; ".join(
         f"{r['row'].split()[0]} {float(r['warm_up']):.1f} s {r['status'].split()[1]}" for r in warm
     )
+    limits = {
+        who: sorted({float(r["limit"]) for r in records if r["limit"] and r["solver"] in names})
+        for who, names in (
+            ("fenchel", {"fenchel"}),
+            ("a peer", {r["solver"] for r in records} - {"fenchel"}),
+        )
+    }
+    seconds = ", ".join(f"{who} {'-'.join(f'{t:g}' for t in ts)}" for who, ts in limits.items())
     lines = [
+        f"Limits in seconds a run: {seconds}; a cell has half as much again.",
         f"Machine: {machine['cpu']}, {machine['cores']} cores, Python {machine['python']}.",
         f"Versions: {versions}.",
         f"Warm-up of fenchel in a new process, not in the tables: {times}.",
@@ -158,16 +169,18 @@ def _main_table(results: list[Results]) -> str:
 
 
 def _all_table(results: list[Results]) -> str:
-    """Seconds to 1e-3 and to 1e-6 of every solver, or why there are none."""
+    """Seconds of every solver, or why there are none."""
     rows = []
     for found in results:
-        for solver in dict.fromkeys([*found.runs, *found.said]):
-            if not found.runs[solver]:
-                rows.append([found.row.name, solver, *["-"] * len(LEVELS), found.said[solver]])
-                continue
+        for solver in found.runs:
             times = [_short(found.time(solver, level)) for level in LEVELS]
-            ended = found.said.get(solver, "")
-            rows.append([found.row.name, solver, *times, ended])
+            rows.append([found.row.name, solver, *times, found.said.get(solver, "")])
+        without = {why: [s for s in found.said if found.said[s] == why and s not in found.runs]
+                   for why in found.said.values()}  # fmt: skip
+        for why, solvers in without.items():
+            if solvers:
+                nothing = ["-"] * len(LEVELS)
+                rows.append([found.row.name, ", ".join(solvers), *nothing, why])
     return _table(["problem", "solver", *(f"{level:.0e}" for level in LEVELS), "remark"], rows)
 
 
@@ -195,7 +208,8 @@ def _target_table(results: list[Results]) -> str:
             rows.append([found.row.name, *_judge(found, target)])
         gap = found.gap_at("fenchel", 1e-4)
         verdict = "met" if gap <= 3e-4 else "missed"
-        rows.append([found.row.name, GAP_TARGET, f"{gap:.1e}", verdict])
+        got = f"{gap:.1e}" if gap < math.inf else "1e-4 not reached"
+        rows.append([found.row.name, GAP_TARGET, got, verdict])
     return _table(["problem", "target", "found", ""], rows)
 
 
@@ -241,6 +255,7 @@ def _picture(results: list[Results], path: Path) -> None:
                 "o-", ms=2.5, lw=1.8 if solver == "fenchel" else 1.0, color=colours[solver],
             )  # fmt: skip
         axis.set_title(found.row.name, fontsize=8)
+        axis.set_xlim(3e-3, 100.0)
         axis.set_ylim(3e-7, 2.0)
         axis.tick_params(labelsize=6)
         axis.grid(alpha=0.3)

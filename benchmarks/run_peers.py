@@ -50,12 +50,13 @@ def main() -> None:
         records = _read(store)
         warm = [r for r in records if r["status"].startswith("warm-up")]
         if not options.rows or not warm:
-            records = _warm_ups(records, options.threads)
+            _write(store, _warm_ups(records, options.threads))
         for row in _chosen_rows(options):
             for solver, loss, parameters in SOLVERS:
                 if loss in (None, row.loss) and solver.startswith(options.solvers):
-                    records = _cell(records, row, solver, parameters, options)
-                    _write(store, records)
+                    key, new = _cell(_read(store), row, solver, parameters, options)
+                    kept = [r for r in _read(store) if any(r[f] != v for f, v in key.items())]
+                    _write(store, kept + new)
         store.with_suffix(".json").write_text(json.dumps(_machine(), indent=1) + "\n")
     report_peers.report(store, not options.quick, options.relative_to)
 
@@ -93,8 +94,8 @@ def _cell(
     solver: str,
     parameters: dict[str, Any],
     options: argparse.Namespace,
-) -> list[dict[str, Any]]:
-    """Measure one cell; its earlier records are replaced."""
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Measure one cell: what its records are known by, and the records."""
     name = _solver_name(solver, parameters)
     key = {"row": row.name, "solver": name, "threads": str(options.threads)}
     limit = options.our_limit if solver == "fenchel_auto" else options.limit
@@ -128,8 +129,7 @@ def _cell(
             f"CPU s ({last}; cell {time.perf_counter() - began:.0f} s)",
             flush=True,
         )
-    kept = [r for r in records if any(r[field] != value for field, value in key.items())]
-    return kept + [{field: line.get(field, "") for field in FIELDS} for line in new]
+    return key, [{field: line.get(field, "") for field in FIELDS} for line in new]
 
 
 def _solver_name(solver: str, parameters: dict[str, Any]) -> str:

@@ -92,6 +92,15 @@ def test_the_report_takes_the_fastest_run_and_bounds_what_did_not_arrive(report)
     assert found.gap_at("slow", 1e-3) == pytest.approx(0.5008)
 
 
+def test_a_peer_that_was_killed_bounds_the_ratio_and_a_skipped_one_does_not(report):
+    ours = [record("fenchel", cpu=0.5, value=0.5, dual=0.5)]
+    skipped = [record("huge", status="skipped: too large")]
+    found = report.Results(report.ROWS[0], ours + skipped, "1")
+    assert found.ratio(1e-3)[1] == "no peer"
+    found = report.Results(report.ROWS[0], ours + skipped + [record("slow", "killed")], "1")
+    assert found.ratio(1e-3) == (40.0, "> 40")
+
+
 def test_a_lost_level_is_reported_as_lost(report):
     records = [record("fenchel", value=0.6, dual=0.4), record("other", value=0.4, dual=0.4)]
     found = report.Results(report.ROWS[0], records, "1")
