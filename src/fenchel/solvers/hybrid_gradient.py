@@ -13,7 +13,8 @@ from fenchel.design import Design, SparseDesign
 from fenchel.kernels import hybrid_gradient as kernels
 from fenchel.kernels.curvature import residual_columns
 from fenchel.problem import Problem
-from fenchel.solvers.base import DENSE_POINT, Point, Solver, Start
+from fenchel.solvers.base import DENSE_POINT, Point, Start
+from fenchel.solvers.penalised import PenalisedSolver
 
 #: Iterations between two looks at the gap.
 LOOK = 10
@@ -67,7 +68,7 @@ class State:
     gap: float = np.inf
 
 
-class HybridGradient(Solver):
+class HybridGradient(PenalisedSolver):
     """Restarted primal-dual hybrid gradient for the penalised problem, any loss.
 
     Euclidean proximal steps, so that both iterates are sparse and a product with X costs a small
@@ -86,25 +87,10 @@ class HybridGradient(Solver):
     default_max_iter: ClassVar[int] = 10_000
     check_growth: ClassVar[float] = 1.0
 
-    def __init__(self, step: str | float | None = None) -> None:
-        if step is not None:
-            raise ValueError("solver='hybrid-gradient' finds its own steps: leave step out.")
-
-    @staticmethod
-    def refuses(problem: Problem) -> str:
-        """Why the problem cannot be solved by this solver; empty where it can."""
-        if problem.radius is not None:
-            return "it solves the penalised problem, and a radius was given"
-        if problem.norm.q != 1:
-            return "it needs penalty='l1'"
-        return ""
-
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
-        refused = self.refuses(problem)
-        if refused:
-            raise ValueError(f"solver='hybrid-gradient' cannot be used here: {refused}.")
+        self.check_problem(problem)
         now = Pair.empty(problem)
         if start is not None:
             now.U[:] = _dense(start.U).T

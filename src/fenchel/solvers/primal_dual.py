@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
+from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.proximal_newton import ProximalNewton
 
 #: Hybrid gradient keeps dense arrays of U and V: no more than so many entries of both.
@@ -35,7 +36,7 @@ class State:
     note: str = ""
 
 
-class PrimalDual(Solver):
+class PrimalDual(PenalisedSolver):
     """The certified solver for the penalised problem, any loss, to any accuracy.
 
     A loss that is not smooth is begun with :class:`HybridGradient`, whose rough solution takes few
@@ -50,21 +51,10 @@ class PrimalDual(Solver):
     default_max_iter: ClassVar[int] = 2000
     check_growth: ClassVar[float] = 1.0
 
-    def __init__(self, step: str | float | None = None) -> None:
-        if step is not None:
-            raise ValueError("solver='primal-dual' finds its own steps: leave step out.")
-
-    @staticmethod
-    def refuses(problem: Problem) -> str:
-        """Why the problem cannot be solved by this solver; empty where it can."""
-        return ProximalNewton.refuses(problem)
-
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
-        refused = self.refuses(problem)
-        if refused:
-            raise ValueError(f"solver='primal-dual' cannot be used here: {refused}.")
+        self.check_problem(problem)
         newton = start is not None or not self._begins_rough(problem)
         method: Solver = ProximalNewton() if newton else HybridGradient()
         return State(problem, method, method.init(problem, start, rng, horizon))

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
-from fenchel.solvers.base import DENSE_POINT, Point, Solver, Start
+from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.l1_model import minimise_model
+from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import Columns, Entries, most_new, violators
 from fenchel.threads import one_thread
 
@@ -51,7 +52,7 @@ class State:
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
 
 
-class ProximalNewton(Solver):
+class ProximalNewton(PenalisedSolver):
     """Newton steps with an l1 penalty for the penalised problem, any loss, to any accuracy.
 
     A loss whose f is not strongly convex is smoothed around a centre V0 that follows the dual
@@ -72,25 +73,10 @@ class ProximalNewton(Solver):
     default_max_iter: ClassVar[int] = 500
     check_growth: ClassVar[float] = 1.0  # an iteration costs far more than a check
 
-    def __init__(self, step: str | float | None = None) -> None:
-        if step is not None:
-            raise ValueError("solver='proximal-newton' finds its own steps: leave step out.")
-
-    @staticmethod
-    def refuses(problem: Problem) -> str:
-        """Why the problem cannot be solved by this solver; empty where it can."""
-        if problem.radius is not None:
-            return "it solves the penalised problem, and a radius was given"
-        if problem.norm.q != 1:
-            return "it needs penalty='l1'"
-        return ""
-
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
-        refused = self.refuses(problem)
-        if refused:
-            raise ValueError(f"solver='proximal-newton' cannot be used here: {refused}.")
+        self.check_problem(problem)
         entries = Entries.empty() if start is None else Entries.of(start.U)
         entries.u[(entries.u < 0) & problem.nonnegative[entries.feature]] = 0.0
         Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
