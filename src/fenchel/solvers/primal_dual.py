@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.problem import Problem
+from fenchel.problem import SPARSE, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.penalised import PenalisedSolver
@@ -20,9 +20,6 @@ DENSE_ENTRIES = 1 << 25
 #: Hybrid gradient goes on as long as the gap halves within so many of its iterations: few where V
 #: is not sparse, because each of them costs two dense products then.
 PATIENCE, PATIENCE_SPARSE = 10, 120
-
-#: A matrix with fewer non-zeros than this part of its entries is called sparse.
-SPARSE = 0.1
 
 
 @dataclass
