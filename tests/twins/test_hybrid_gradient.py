@@ -132,3 +132,16 @@ def test_newton_steps_at_once_where_rough_steps_do_not_pay(loss: str, sparse: bo
     )
     state = PrimalDual().init(problem, None, rng, 1)
     assert isinstance(state.method, ProximalNewton)
+
+
+def test_between_looks_the_best_pair_stays_as_it_was() -> None:
+    """The iterates' arrays are used again and again; the best pair is a copy."""
+    problem = small_problem(False, "hinge")
+    solver = HybridGradient()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    solver.advance(state, 3 * LOOK)
+    seen = solver.points(state)[0]
+    solver.advance(state, LOOK - 1)
+    again = solver.points(state)[0]
+    assert (seen.U == again.U).all()
+    assert (seen.V == again.V).all()
