@@ -160,3 +160,18 @@ def test_masses_that_already_match_stay_as_they_are(k: int, copies: int) -> None
             assert np.isfinite(certificate.V).all()
             assert certificate.dual <= certificate.primal + 1e-12
             np.testing.assert_allclose(certificate.V.mean(axis=0), 1 / k, atol=1e-14)
+
+
+def test_a_sparse_dual_point_has_the_constraints_of_a_dense_one() -> None:
+    """With few non-zeros the product is a sparse one; weights and labels count as before."""
+    rng = np.random.default_rng(1)
+    n, d, k = 50, 6, 40
+    X, y = rng.standard_normal((n, d)), rng.integers(0, k, n)
+    weight = rng.random(n)
+    problem = Problem.from_data(X, y, lam=0.1, classes=np.arange(k), sample_weight=weight)
+    V = np.zeros((n, k))
+    V[np.arange(n), rng.integers(0, k, n)] = 1.0
+    W = (V - np.eye(k)[y]) * (weight / weight.sum())[:, None]
+    expected = np.abs(X.T @ W).max(axis=1)
+    for point in (V, sp.csr_array(V), sp.csc_array(V)):
+        np.testing.assert_allclose(problem.gradient_row_norms(point), expected, rtol=1e-12)
