@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from checker import project_onto_simplex
+from fenchel.kernels.l1_ball import ball_threshold
 from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
 from fenchel.kernels.subgradient import shrink_and_sum
@@ -77,3 +78,14 @@ def test_shrink_and_sum(group: bool) -> None:
     assert shrink_and_sum(U, thresholds, group, U_sum) == pytest.approx(size)
     np.testing.assert_allclose(U, expected, rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(U_sum, before + expected, rtol=1e-13)
+
+
+def test_ball_threshold() -> None:
+    rng = np.random.default_rng(4)
+    for size in (1, 7, 300):
+        for radius in (1e-3, 0.7, 5.0, 1e4):
+            values = np.round(rng.exponential(size=size), 1)  # ties and zeros among them
+            ordered = np.sort(values)[::-1]
+            excess = (np.cumsum(ordered) - radius) / np.arange(1, size + 1)
+            expected = max(excess.max(), 0.0)
+            assert ball_threshold(values, radius) == pytest.approx(expected, rel=1e-12)

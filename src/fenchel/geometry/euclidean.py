@@ -9,6 +9,7 @@ import scipy.sparse.linalg as spla
 
 from fenchel.geometry.base import DualGeometry, PrimalGeometry
 from fenchel.geometry.norms import MixedNorm
+from fenchel.kernels.l1_ball import ball_threshold
 from fenchel.losses.base import Loss
 from fenchel.problem import Problem
 
@@ -93,9 +94,4 @@ class SimplexEuclidean(DualGeometry):
 
 def l1_ball_threshold(magnitude: np.ndarray, radius: float) -> float:
     """The smallest t >= 0 with ``sum max(magnitude - t, 0) <= radius``."""
-    positive = magnitude[magnitude > 0.0]
-    if positive.sum() <= radius:
-        return 0.0
-    ordered = np.sort(positive)[::-1]
-    excess = (np.cumsum(ordered) - radius) / np.arange(1, ordered.size + 1)
-    return float(excess[np.flatnonzero(ordered > excess)[-1]])
+    return ball_threshold(np.ascontiguousarray(magnitude).ravel(), radius)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
 def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np.ndarray) -> float:
     """Soft-threshold U in place, add it to ``U_sum``, and return its penalty norm.
 
@@ -27,11 +27,12 @@ def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np
             factor = kept / length if length > 0.0 else 0.0
             for l in range(k):
                 U[j, l] *= factor
+                U_sum[j, l] += U[j, l]
         else:
+            threshold = thresholds[j]
             for l in range(k):
-                kept = max(abs(U[j, l]) - thresholds[j], 0.0)
-                size += kept
-                U[j, l] = math.copysign(kept, U[j, l])
-        for l in range(k):
-            U_sum[j, l] += U[j, l]
+                shrunk = max(U[j, l] - threshold, 0.0) + min(U[j, l] + threshold, 0.0)
+                U[j, l] = shrunk
+                U_sum[j, l] += shrunk
+                size += abs(shrunk)
     return size
