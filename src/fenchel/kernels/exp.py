@@ -33,7 +33,7 @@ _Q5, _Q6, _Q7, _Q8, _Q9 = (
     2.5100375832561234e-08,
 )
 #: Where shorter polynomials do: the remainder is below 1e-17.
-SMALL, TINY = 1.0 / 16.0, 1.0 / 256.0
+SMALL, TINY = 1.0 / 16.0, 1.0 / 80.0
 # Below the first the answer rounds to 0, above the second it is infinite.
 _LOWEST, _HIGHEST = -745.5, 709.9
 
@@ -113,8 +113,9 @@ def exp_small(x: float) -> float:
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
 def exp_tiny(x: float) -> float:
-    """e^x for |x| <= TINY, by degree 5."""
-    q = 1.0 / 120.0
+    """e^x for |x| <= TINY, by degree 6."""
+    q = 1.0 / 720.0
+    q = q * x + 1.0 / 120.0
     q = q * x + 1.0 / 24.0
     q = q * x + 1.0 / 6.0
     q = q * x + 0.5

@@ -191,7 +191,7 @@ def _dual_sparse(data, s, slot, l, i, c, theta):
         data.gain[data.column_indices[q]] = 0.0
 
 
-@overload(multiply_primal)
+@overload(multiply_primal, jit_options=inlined)
 def _multiply_primal(data, s, slot, j, c):
     if _is(data, DenseData):
         return lambda data, s, slot, j, c: _primal_dense(data, s, slot, j, c)
@@ -199,7 +199,7 @@ def _multiply_primal(data, s, slot, j, c):
         return lambda data, s, slot, j, c: _primal_sparse(data, s, slot, j, c)
 
 
-@overload(multiply_dual)
+@overload(multiply_dual, jit_options=inlined)
 def _multiply_dual(data, s, slot, l, i, c, theta):
     if _is(data, DenseData):
         return lambda data, s, slot, l, i, c, theta: _dual_dense(data, s, slot, l, i, c, theta)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from fenchel.kernels.borrowed import borrowed
 from fenchel.kernels.sublinear import (
     DUAL_USED,
     PRIMAL_USED,
@@ -69,6 +70,7 @@ def iterate(data, s, lam, radius, rates, noisy):  # type: ignore[no-untyped-def]
     the paper. Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of
     U^t; ``noisy`` may have no rows.
     """
+    data, s = borrowed(data), borrowed(s)
     for t in range(rates.shape[0]):
         if s.count[PRIMAL_USED] == s.primal.shape[0] or s.count[DUAL_USED] == s.dual.shape[0]:
             return t
