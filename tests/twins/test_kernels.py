@@ -7,6 +7,7 @@ import pytest
 
 from checker import project_onto_simplex
 from fenchel.kernels.l1_ball import ball_threshold
+from fenchel.kernels.partial_sampling import multiply_dual_power
 from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
 from fenchel.kernels.subgradient import shrink_and_sum
@@ -89,3 +90,20 @@ def test_ball_threshold() -> None:
             excess = (np.cumsum(ordered) - radius) / np.arange(1, size + 1)
             expected = max(excess.max(), 0.0)
             assert ball_threshold(values, radius) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [0.4, 0.999])  # exponents with and without range reduction
+def test_multiply_dual_power(power: float) -> None:
+    rng = np.random.default_rng(5)
+    V = rng.dirichlet(np.full(7, 0.5), size=9)
+    log_V, S = np.log(V), rng.random((9, 7))
+    x, h, y = rng.standard_normal(9), rng.random(7), rng.integers(0, 7, 9)
+    c = 2.0 * (1.0 - power)
+    before, S_before, v_true = V.copy(), S.copy(), np.empty(9)
+    multiply_dual_power(V, log_V, S, x, h, c, power, 0.3, y, v_true)
+    expected = before**power * np.exp(c * np.outer(x, h))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(V, expected, rtol=1e-13)
+    np.testing.assert_allclose(log_V, np.log(expected), rtol=1e-12)
+    np.testing.assert_allclose(S, S_before + 0.3 * before, rtol=1e-14)
+    np.testing.assert_array_equal(v_true, V[np.arange(9), y])

@@ -8,17 +8,19 @@ are part of the same sweep.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-from fenchel.kernels.entropy import log_positive
-from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_multiples
+from fenchel.kernels.exp import SMALL, exp, exp_bounded, exp_multiples, exp_small
 from fenchel.kernels.simplex import SMALLEST
 
 #: E stays in this range: products of two of its entries neither overflow nor vanish.
 LOW, HIGH = 1e-150, 1e150
 #: Exponents are cut here: e^680 leads from one bound of the range to the other.
 MAX_EXPONENT = 680.0
+LOG_SMALLEST = math.log(SMALLEST)
 
 # Sums may be reordered, or the loops would not vectorise. For the same reason rows are taken as
 # slices, and extrema have loops of their own, in functions that promise that there is no nan.
@@ -160,45 +162,83 @@ def multiply_dual(
     x: np.ndarray,
     h: np.ndarray,
     c: float,
-    power: float,
     true_factor: float,
     weight: float,
     y: np.ndarray,
     v_true: np.ndarray,
 ) -> None:
-    """``S += weight V``, then the dual step along ``x h^T``: rows ~ ``V^power exp(c x_i h)``.
+    """``S += weight V``, then the dual step along ``x h^T``: rows ~ ``V exp(c x_i h)``, where the
+    hinge loss multiplies the true class by ``true_factor`` (UpdatesForVSVM).
 
     ``v_true`` becomes the V(j, y_j).
-
-    The hinge loss has power 1 and multiplies the true class by ``true_factor`` (UpdatesForVSVM).
     """
     n, k = V.shape
     ratio = np.empty(k)
     rest, where, rest_max = split(h, c, x)
     for i in range(n):
-        ci = c * x[i]
         v, s = V[i], S[i]
-        total = 0.0
+        true = v[y[i]]
+        v[y[i]] = true * true_factor
+        s[y[i]] += weight * true * (1.0 - true_factor)  # S gets the iterate before its step
         # |c x h| <= MAX_EXPONENT and v <= 1: no exponent is out of range, so no maximum is needed
-        if power == 1.0:
-            true = v[y[i]]
-            v[y[i]] = true * true_factor
-            s[y[i]] += weight * true * (1.0 - true_factor)  # S gets the iterate before its step
-            exponentials(ci, h, rest, where, rest_max, ratio)
+        exponentials(c * x[i], h, rest, where, rest_max, ratio)
+        total = 0.0
+        for l in range(k):
+            a = v[l]
+            s[l] += weight * a
+            a *= ratio[l]
+            v[l] = a
+            total += a
+        scale = 1.0 / total
+        for l in range(k):
+            v[l] = max(v[l] * scale, SMALLEST)
+        v_true[i] = v[y[i]]
+
+
+@njit(**options)
+def multiply_dual_power(
+    V: np.ndarray,
+    log_V: np.ndarray,
+    S: np.ndarray,
+    x: np.ndarray,
+    h: np.ndarray,
+    c: float,
+    power: float,
+    weight: float,
+    y: np.ndarray,
+    v_true: np.ndarray,
+) -> None:
+    """The same for the softmax loss: rows ~ ``V^power exp(c x_i h)``.
+
+    The logarithms of V are kept beside it, so that none is taken, and a short polynomial does
+    where the step is short: ``V^power = V exp((power - 1) log V)``.
+    """
+    n, k = V.shape
+    h_max = largest_entry(h)
+    for i in range(n):
+        ci = c * x[i]
+        v, log_v, s = V[i], log_V[i], S[i]
+        least, _ = extrema(log_v)
+        total = 0.0
+        if (power - 1.0) * least + abs(ci) * h_max <= SMALL:
             for l in range(k):
-                a = v[l]
+                a, logarithm = v[l], log_v[l]
                 s[l] += weight * a
-                a *= ratio[l]
+                change = (power - 1.0) * logarithm + ci * h[l]
+                log_v[l] = logarithm + change
+                a *= exp_small(change)
                 v[l] = a
                 total += a
         else:
             for l in range(k):
-                a = v[l]
-                s[l] += weight * a
-                a = exp_bounded(max(power * log_positive(a) + ci * h[l], -700.0))
+                s[l] += weight * v[l]
+                logarithm = max(power * log_v[l] + ci * h[l], -700.0)
+                log_v[l] = logarithm
+                a = exp_bounded(logarithm)
                 v[l] = a
                 total += a
-        scale = 1.0 / total
+        scale, shift = 1.0 / total, math.log(total)
         for l in range(k):
             v[l] = max(v[l] * scale, SMALLEST)
+            log_v[l] = max(log_v[l] - shift, LOG_SMALLEST)
         v_true[i] = v[y[i]]

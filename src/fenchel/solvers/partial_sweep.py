@@ -12,6 +12,7 @@ from fenchel.kernels.partial_sampling import (
     draw_feature,
     draw_sample,
     multiply_dual,
+    multiply_dual_power,
     multiply_primal,
     scale_primal,
 )
@@ -53,7 +54,6 @@ class PartialSweep:
         self.problem, self.rng = problem, rng
         self.sigma, self.w_tau = sampler.columns, problem.weights * sampler.rows
         self.radius, self.penalties = sampler.primal.radius, sampler.primal.penalties
-        self.power_of_loss = type(problem.loss) is Softmax
         d, k = problem.d, problem.k
         self.alpha = np.full(d, self.radius / (2 * d * k))
         self.E, self.V = np.ones((d, k)), sampler.dual.center()
@@ -71,6 +71,7 @@ class PartialSweep:
         )
         self.U_sum, self.V_sum = np.zeros((d, k)), np.zeros_like(self.V)
         self.noisy_sum = np.zeros((d, k)) if noisy else None
+        self.log_V = np.log(self.V) if type(problem.loss) is Softmax else None
         self.true = self.V[np.arange(problem.n), problem.y]
         self._row, self._sample_law, self._feature_law = (
             np.zeros(d),
@@ -92,12 +93,17 @@ class PartialSweep:
         x, h, p, i = self._draw_feature()
         if self.noisy_sum is not None:
             self.noisy_sum[i % problem.d] += np.copysign(weight * p, problem.d - i - 0.5) * h
-        damping = 1 + rate_V if self.power_of_loss else 1.0
-        true_factor = 1.0 if self.power_of_loss else float(np.exp(-min(rate_V, MAX_EXPONENT)))
-        c = cut(rate_V / damping * (p if i < problem.d else -p), x, h)
-        multiply_dual(
-            self.V, self.V_sum, x, h, c, 1 / damping, true_factor, weight, problem.y, self.true
-        )
+        p = p if i < problem.d else -p
+        if self.log_V is None:
+            c = cut(rate_V * p, x, h)
+            true_factor = float(np.exp(-min(rate_V, MAX_EXPONENT)))
+            multiply_dual(self.V, self.V_sum, x, h, c, true_factor, weight, problem.y, self.true)
+        else:
+            power = 1.0 / (1.0 + rate_V)
+            c = cut(rate_V * power * p, x, h)
+            multiply_dual_power(
+                self.V, self.log_V, self.V_sum, x, h, c, power, weight, problem.y, self.true
+            )
 
     def _draw_sample(self) -> tuple[np.ndarray, np.ndarray, float]:
         """A row of X, that of V - Y, and the factor that makes their product unbiased."""

@@ -70,7 +70,7 @@ def iterate(data, s, lam, radius, rates, noisy):  # type: ignore[no-untyped-def]
     the paper. Row t of ``noisy`` receives the entry (i, l, value) which is the unbiased estimate of
     U^t; ``noisy`` may have no rows.
     """
-    data, s = borrowed(data), borrowed(s)
+    data, s = borrowed(data), borrowed(s)  # type: ignore[call-arg]
     for t in range(rates.shape[0]):
         if s.count[PRIMAL_USED] == s.primal.shape[0] or s.count[DUAL_USED] == s.dual.shape[0]:
             return t
