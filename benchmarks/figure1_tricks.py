@@ -23,6 +23,7 @@ from numba import njit
 
 from fenchel.certificate import certify
 from fenchel.datasets import make_paper
+from fenchel.kernels.borrowed import borrowed
 from fenchel.kernels.exp import exp_bounded
 from fenchel.kernels.sublinear import (
     TOTAL,
@@ -69,6 +70,7 @@ def step_dual(data, s, rate, i, l, xi):
 @njit(**plain)
 def iterate_batches(data, s, lam, radius, rate_U, rate_V, size, batches):
     """All draws of a batch are made at the same point; the average includes the points between."""
+    data, s = borrowed(data), borrowed(s)
     rows, classes, values = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
     for _ in range(batches):
         for m in range(size):
@@ -87,6 +89,7 @@ def iterate_batches(data, s, lam, radius, rate_U, rate_V, size, batches):
 @njit(**plain)
 def iterate_two_columns(data, s, lam, radius, rate_U, rate_V, cumulative, draws):
     """The authors' law: j ~ tau, then l ~ V(j,:), and e_l - e_y for V(j,:) - Y(j,:)."""
+    data, s = borrowed(data), borrowed(s)
     for _ in range(draws):
         j = np.searchsorted(cumulative, uniform(s.rng) * cumulative[-1], side="right")
         eta = cumulative[-1] / s.tau[j]

@@ -19,11 +19,11 @@ def test_project_rows(k: int, scale: float) -> None:
     A = scale * np.random.default_rng(k).standard_normal((20, k))
     A[0], A[1] = 0.25 * scale, np.eye(k)[0]  # equal entries; a point of the simplex
     out = np.empty_like(A)
-    project_rows(A, out)
+    project_rows(A, A[:0], out)
     expected = np.array([project_onto_simplex(row) for row in A])
     np.testing.assert_allclose(out, expected, atol=1e-15 * max(scale, 1.0))
     np.testing.assert_array_equal(out[1], A[1])
-    project_rows(A, A)  # in place
+    project_rows(A, out, A)  # in place, from a good guess
     np.testing.assert_array_equal(A, out)
 
 

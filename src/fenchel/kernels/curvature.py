@@ -12,28 +12,58 @@ import numpy as np
 from numba import njit
 
 
+#: Entries of a row that are looked at together: most are zero.
+STRIDE = 32
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+def _sum(a: np.ndarray) -> float:
+    total = 0.0
+    for l in range(a.size):
+        total += a[l]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _residual(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> int:
+    """The non-zeros of ``v - e_y`` for a row v of the simplex, and how many there are."""
+    count = 0
+    for first in range(0, v.size, STRIDE):
+        some = v[first : first + STRIDE]
+        if _sum(some) > 0.0 or first <= y < first + STRIDE:
+            for s in range(some.size):
+                r = some[s] - 1.0 if first + s == y else some[s]
+                if r != 0.0:
+                    index[count], value[count] = first + s, r
+                    count += 1
+    return count
+
+
 @njit(cache=True, nogil=True)
 def residual_columns(
     V: np.ndarray, y: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``diag(weights) (V - Y)`` in the given classes: pointers, rows, values of its non-zeros."""
     n, k = V.shape
+    wanted = np.zeros(k, np.bool_)
+    for l in classes:
+        wanted[l] = True
     pointer = np.zeros(k + 1, np.int64)
+    index, residual = np.empty(k, np.int64), np.empty(k)
     for i in range(n):
-        for l in classes:
-            if V[i, l] != (1.0 if l == y[i] else 0.0):
-                pointer[l + 1] += 1
+        for s in range(_residual(V[i], y[i], index, residual)):
+            pointer[index[s] + 1] += wanted[index[s]]
     for l in range(k):
         pointer[l + 1] += pointer[l]
     row = np.empty(pointer[k], np.int32)
     value = np.empty(pointer[k])
     fill = pointer[:-1].copy()
     for i in range(n):
-        for l in classes:
-            r = V[i, l] - (1.0 if l == y[i] else 0.0)
-            if r != 0.0:
+        for s in range(_residual(V[i], y[i], index, residual)):
+            l = index[s]
+            if wanted[l]:
                 row[fill[l]] = i
-                value[fill[l]] = weights[i] * r
+                value[fill[l]] = weights[i] * residual[s]
                 fill[l] += 1
     return pointer, row, value
 

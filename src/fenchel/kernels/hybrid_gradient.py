@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: Side of the tiles in which an array is transposed, one cache line of doubles.
-TILE = 8
+#: Side of the tiles in which an array is transposed.
+TILE = 64
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
@@ -113,9 +113,19 @@ def transpose(A: np.ndarray, out: np.ndarray) -> None:
     rows, columns = A.shape
     for a in range(0, rows, TILE):
         for b in range(0, columns, TILE):
-            for i in range(a, min(a + TILE, rows)):
-                for j in range(b, min(b + TILE, columns)):
-                    out[j, i] = A[i, j]
+            source, target = A[a : a + TILE, b : b + TILE], out[b : b + TILE, a : a + TILE]
+            for j in range(target.shape[0]):
+                for i in range(target.shape[1]):
+                    target[j, i] = source[i, j]
+
+
+@njit(cache=True, nogil=True)
+def extrapolate(Z_new: np.ndarray, Z: np.ndarray, out: np.ndarray) -> None:
+    """``out = 2 Z_new - Z``."""
+    rows, columns = Z.shape
+    for i in range(rows):
+        for l in range(columns):
+            out[i, l] = 2.0 * Z_new[i, l] - Z[i, l]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})

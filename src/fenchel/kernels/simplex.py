@@ -21,65 +21,63 @@ STRIDE = 32
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(a: np.ndarray, first: int, last: int) -> float:
-    top = a[first]
-    for l in range(first, last):
+def _largest(a: np.ndarray) -> float:
+    top = a[0]
+    for l in range(a.size):  # from 0: numba does not vectorise where an index might be negative
         top = a[l] if a[l] > top else top
     return top
 
 
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+def _value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
+    """``(sum_S (a - top) - 1) / |S|`` for the S where ``members`` is positive."""
+    total = count = 0.0
+    for l in range(a.size):
+        total += a[l] - top if members[l] > 0.0 else 0.0
+        count += 1.0 if members[l] > 0.0 else 0.0
+    return (total - 1.0) / count if count > 0.0 else -1.0
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def project_rows(A: np.ndarray, out: np.ndarray) -> None:
+def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of each row of A onto the simplex.
 
     The largest entry is taken off first, which changes nothing but the rounding: among large
     entries the 1 that the row must sum to would be lost. The threshold is the largest
-    ``(sum_S a - 1) / |S|`` over all sets S of entries. One pass over the row keeps a set whose
-    value grows with every entry that it takes in (Condat 2016); few entries are ever above it.
-    Then entries below the threshold leave until none is left (Michelot).
+    ``(sum_S a - 1) / |S|`` over all sets S of entries, and so no smaller than the value of any
+    set: that of the largest entry alone is -1, that of the positive entries of ``guess`` is often
+    close. Few entries are above it. Then those below their value leave until none does
+    (Michelot). ``guess`` may have no rows.
     """
     n, k = A.shape
-    above, aside = np.empty(k), np.empty(k)
+    above = np.empty(k)
     for i in range(n):
-        top = _largest(A[i], 0, k)
-        threshold = -np.inf
-        active = waiting = 0
+        a = A[i]
+        top = _largest(a)
+        threshold = -1.0
+        if guess.shape[0] > 0:
+            threshold = max(threshold, _value_of(a, guess[i], top))
+        count = 0
         for first in range(0, k, STRIDE):
-            last = min(first + STRIDE, k)
-            if not _largest(A[i], first, last) - top > threshold:
-                continue
-            for l in range(first, last):
-                a = A[i, l] - top
-                if not a > threshold:
-                    continue
-                threshold = (active * threshold + a) / (active + 1) if active else a - 1.0
-                if threshold <= a - 1.0:  # a alone is worth more than a together with the set
-                    for s in range(active):
-                        aside[waiting + s] = above[s]
-                    waiting += active
-                    active = 0
-                    threshold = a - 1.0
-                above[active] = a
-                active += 1
-        for s in range(waiting):
-            if aside[s] > threshold:
-                above[active] = aside[s]
-                active += 1
-                threshold += (aside[s] - threshold) / active
-        while True:
+            some = a[first : first + STRIDE]
+            if _largest(some) - top > threshold:
+                for l in range(some.size):
+                    if some[l] - top > threshold:
+                        above[count] = some[l] - top
+                        count += 1
+        active = count + 1
+        while count < active:
+            active, count = count, 0
             total = 0.0
-            count = 0
+            for s in range(active):
+                total += above[s]
+            threshold = (total - 1.0) / active
             for s in range(active):
                 if above[s] > threshold:
                     above[count] = above[s]
-                    total += above[s]
                     count += 1
-            threshold = (total - 1.0) / count
-            if count >= active:
-                break
-            active = count
         for l in range(k):
-            v = A[i, l] - top - threshold
+            v = a[l] - top - threshold
             out[i, l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises
 
 

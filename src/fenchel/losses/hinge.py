@@ -63,8 +63,10 @@ class Hinge(Loss):
     def prox_euclidean(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
-        out = V0 + eta * self._margins(Z, y)
-        project_rows(out, out)
+        out = self._margins(Z, y)
+        out *= eta
+        out += V0
+        project_rows(out, V0, out)
         return out
 
     def __repr__(self) -> str:

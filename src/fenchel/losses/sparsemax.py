@@ -24,7 +24,7 @@ class Sparsemax(Loss):
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = np.array(Z, dtype=np.float64)
-        project_rows(out, out)
+        project_rows(out, out[:0], out)
         return out
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -46,5 +46,5 @@ class Sparsemax(Loss):
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
         out = (V0 + eta * Z) / (1 + eta)
-        project_rows(out, out)
+        project_rows(out, V0, out)
         return out

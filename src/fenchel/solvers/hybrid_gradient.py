@@ -124,6 +124,7 @@ class HybridGradient(PenalisedSolver):
     def _step(self, state: State) -> float:
         """One step, and the size of the next; returns the size of the one that was made."""
         problem, now, new = state.problem, state.now, state.new
+        space = np.empty((max(1, CACHE_ENTRIES // problem.k), problem.k))
         while True:
             eta, omega = state.eta, state.omega
             tau = eta * omega * state.scale
@@ -132,8 +133,10 @@ class HybridGradient(PenalisedSolver):
             moved_U = eta * kernels.primal_step(now.U, now.G, tau, above, below, new.U)
             state.products.scores(new.U, new.Z)
             for rows in cached_rows(problem):
+                ahead = space[: rows.stop - rows.start]
+                kernels.extrapolate(new.Z[rows], now.Z[rows], ahead)
                 new.V[rows] = problem.loss.prox_euclidean(
-                    now.V[rows], 2.0 * new.Z[rows] - now.Z[rows], eta / omega, problem.y[rows]
+                    now.V[rows], ahead, eta / omega, problem.y[rows]
                 )
             moved_V, crossed = kernels.change_of(now.V, new.V, now.Z, new.Z, problem.weights)
             moved = moved_U + omega * moved_V
