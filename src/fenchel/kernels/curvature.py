@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-
 #: Entries of a row that are looked at together: most are zero.
 STRIDE = 32
 
