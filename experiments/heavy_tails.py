@@ -87,7 +87,7 @@ class MarginHinge(Hinge):
         super().__init__()
         self.margins = margins
 
-    def _margins(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def margins(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = Z + self.margins[:, None]
         out[np.arange(y.size), y] = true_class(Z, y)
         return out

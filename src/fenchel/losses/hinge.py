@@ -34,7 +34,7 @@ class Hinge(Loss):
                 "column for every class, in the order of classes."
             )
 
-    def _margins(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def margins(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Z + C(y,:), a new array."""
         if self.cost is not None:
             return Z + self.cost[y]
@@ -43,10 +43,10 @@ class Hinge(Loss):
         return margins
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self._margins(Z, y).max(axis=1) - true_class(Z, y)
+        return self.margins(Z, y).max(axis=1) - true_class(Z, y)
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        margins = self._margins(Z, y)
+        margins = self.margins(Z, y)
         best = (margins == margins.max(axis=1, keepdims=True)).astype(np.float64)
         return best / best.sum(axis=1, keepdims=True)  # ties share the mass
 
@@ -56,14 +56,14 @@ class Hinge(Loss):
         return -np.einsum("il,il->i", self.cost[y], V)
 
     def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
-        margins = self._margins(Z, y)
+        margins = self.margins(Z, y)
         multiply_rows(V0, margins, 1.0, eta, margins)
         return margins
 
     def prox_euclidean(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
-        out = self._margins(Z, y)
+        out = self.margins(Z, y)
         out *= eta
         out += V0
         project_rows(out, V0, out)

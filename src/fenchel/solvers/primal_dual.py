@@ -1,4 +1,4 @@
-"""The certified solver: hybrid gradient steps first, Newton steps to the end."""
+"""The certified solver: hybrid gradient steps first, then Newton steps, a vertex at the end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from fenchel.problem import SPARSE, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
+from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.proximal_newton import ProximalNewton
 
@@ -21,6 +22,10 @@ DENSE_ENTRIES = 1 << 25
 #: is not sparse, because each of them costs two dense products then.
 PATIENCE, PATIENCE_SPARSE = 10, 120
 
+#: Newton steps are left for a linear program below this gap, in parts of P(0); and where that was
+#: too large, below this part of the gap at which it was.
+FINISH, AGAIN = 3e-3, 0.1
+
 
 @dataclass
 class State:
@@ -29,6 +34,8 @@ class State:
     inner: Any
     reference: float = np.inf  # the gap that has to halve, and since when
     since: int = 0
+    finish: float = 0.0  # a gap at which a linear program is tried
+    newton: Any = None  # where Newton steps were left for it
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
@@ -39,6 +46,8 @@ class PrimalDual(PenalisedSolver):
     A loss that is not smooth is begun with :class:`HybridGradient`, whose rough solution takes few
     cheap iterations. When its gap no longer halves within its patience, the point is handed over
     to :class:`ProximalNewton`, which starts close to the solution and so with small working sets.
+    Close to the end the solution with the hinge loss is a vertex: where the linear program of what
+    is active is small, :class:`LinearProgram` solves it exactly.
     A smooth loss, sparse data, or a start that is given, goes to the Newton steps at once.
 
     One iteration is one of the method at work.
@@ -54,7 +63,9 @@ class PrimalDual(PenalisedSolver):
         self.check_problem(problem)
         newton = start is not None or not self._begins_rough(problem)
         method: Solver = ProximalNewton() if newton else HybridGradient()
-        return State(problem, method, method.init(problem, start, rng, horizon))
+        inner = method.init(problem, start, rng, horizon)
+        finish = 0.0 if LinearProgram.refuses(problem) else FINISH * problem.at_zero
+        return State(problem, method, inner, finish=finish)
 
     @staticmethod
     def _begins_rough(problem: Problem) -> bool:
@@ -69,10 +80,16 @@ class PrimalDual(PenalisedSolver):
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
+            if isinstance(state.method, ProximalNewton) and state.inner.gap <= state.finish:
+                self._try_vertex(state)
             state.method.advance(state.inner, 1)
             if isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
                 state.check += state.method.iterations_to_check(state.problem, state.inner)
                 self._hand_over_in_time(state)
+            elif isinstance(state.method, LinearProgram) and state.inner.failed:
+                state.note = "the linear program is too large: Newton steps again"
+                state.method, state.inner = ProximalNewton(), state.newton
+                state.method.advance(state.inner, 1)
 
     def _hand_over_in_time(self, state: State) -> None:
         """Go on with Newton steps when hybrid gradient no longer pays."""
@@ -91,6 +108,17 @@ class PrimalDual(PenalisedSolver):
         )
         state.method = method
         state.inner = method.init(state.problem, Start(point.U, point.V), rng, 1)
+
+    @staticmethod
+    def _try_vertex(state: State) -> None:
+        """Go on with the linear program of what is active at the point of the Newton steps."""
+        method, newton = LinearProgram(), state.inner
+        point = state.method.points(newton)[0]
+        inner = method.init(state.problem, Start(point.U, point.V), np.random.default_rng(0), 1)
+        state.finish = AGAIN * newton.gap
+        if not inner.failed:
+            state.note = f"a linear program of what is active at gap {newton.gap:.1e}"
+            state.newton, state.method, state.inner = newton, method, inner
 
     def points(self, state: State) -> list[Point]:
         return state.method.points(state.inner)

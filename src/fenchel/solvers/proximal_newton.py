@@ -49,6 +49,7 @@ class State:
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
     damping: float = 0.1
+    gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
 
 
@@ -149,6 +150,7 @@ class ProximalNewton(PenalisedSolver):
         smoothing = risk - (linear - F)
         bound = problem.lam * problem.penalty_factor[entries.feature]
         inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        state.gap = smoothing + inner
         # on the working set, subgradients below this make no larger inner error
         state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return inner <= INNER * smoothing
