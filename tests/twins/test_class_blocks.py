@@ -145,12 +145,30 @@ def test_gradients_at_entries_of_dense_data(case, size: int) -> None:
 
 
 @pytest.mark.parametrize("nonzeros", [4, 30])
-def test_products_with_few_and_with_many_steps(case, nonzeros: int) -> None:
-    X, *_, entries, columns, rng = case
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_products_with_few_and_with_many_steps(case, make, nonzeros: int) -> None:
+    X, *_, entries, _, rng = case
+    columns = Columns.of(make_design(make(X)))
     s = np.zeros(entries.u.size)
     s[:nonzeros] = rng.standard_normal(s[:nonzeros].size)
     S = entries.matrix(s, (X.shape[1], 4)).toarray()
     np.testing.assert_allclose(columns.product(entries, s, 4), X @ S, atol=1e-13)
+    Z = rng.standard_normal((X.shape[0], 4))
+    expected = Z + X @ S
+    columns.add_product(Z, entries, s)
+    np.testing.assert_allclose(Z, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_gradients_at_entries_are_those_of_the_problem(case, make) -> None:
+    X, V, w, entries, _, rng = case
+    X[rng.random(X.shape) < 0.5] = 0.0
+    y = np.arange(X.shape[0]) % 4
+    problem = Problem.from_data(make(X), y, lam=0.1, sample_weight=w)
+    columns = Columns.of(problem.design)
+    expected = problem.gradient(V)[entries.feature, entries.klass]
+    found = columns.gradient_of_dense(entries, problem, V)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
 def test_the_dense_hessian_is_that_of_the_loss(case) -> None:
@@ -162,20 +180,49 @@ def test_the_dense_hessian_is_that_of_the_loss(case) -> None:
             assert H[e, f] == pytest.approx(float((w * h * X[:, j]) @ X[:, i]), abs=1e-13)
 
 
-def test_violators_of_a_dense_v_are_those_of_a_sparse_one() -> None:
+@pytest.mark.parametrize("least", [0.0, 0.45])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_violators_of_a_dense_and_of_a_sparse_v(make, positive: bool, least: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 8)), np.arange(30) % 3
-    problem = Problem.from_data(X, y, loss="softmax", lam=0.05)
-    V = softmax(rng.standard_normal((30, 3)), axis=1)
-    V[V < 0.3] = 0.0
+    X[:, 3] *= 1e-3  # cannot violate anything
+    problem = Problem.from_data(
+        make(X), y, loss="softmax", lam=0.05, positive=positive, fit_intercept=True
+    )
+    V = softmax(2.0 * rng.standard_normal((30, 3)), axis=1)
+    V[(least > V) & (V.max(axis=1, keepdims=True) > V)] = 0.0
     V /= V.sum(axis=1, keepdims=True)
     R = problem.weights[:, None] * (V - np.eye(3)[problem.y])
     np.testing.assert_allclose(residual(problem, V, 0, 3), R, atol=1e-16)
     np.testing.assert_allclose(residual(problem, V, 1, 3), R[:, 1:], atol=1e-16)
+    feature, klass, excess, scale = violators(problem, V, 10**6)
+    G = problem.constrained_part(problem.design.rmatmul(R))
+    bound = 0.05 * problem.penalty_factor[:, None]
+    assert set(zip(feature, klass, strict=True)) == set(zip(*np.nonzero(bound < G), strict=True))
+    np.testing.assert_allclose(excess, (G - bound)[feature, klass], atol=1e-15)
+    assert scale == pytest.approx(min(1.0, 0.05 / G[:-1].max()))
+    assert 0 < len(feature) < G.size
+    norms = problem.gradient_row_norms(V)
+    np.testing.assert_allclose(norms, G.max(axis=1), atol=1e-15)
+
+
+def test_the_norm_of_what_is_not_a_number_is_not() -> None:
+    X = sp.csr_array(np.ones((3, 2)))
+    problem = Problem.from_data(X, [0, 1, 1], loss="softmax", lam=0.1)
+    V = np.array([[0.5, 0.5], [np.nan, 1.0], [0.5, 0.5]])
+    assert np.isnan(problem.gradient_row_norms(V)).all()
+
+
+def test_room_for_violators_grows() -> None:
+    rng = np.random.default_rng(2)
+    X = sp.csr_array(rng.standard_normal((20, 900)))
+    problem = Problem.from_data(X, np.arange(20) % 4, loss="softmax", lam=1e-6)
+    V = softmax(rng.standard_normal((20, 4)), axis=1)
     feature, klass, excess, _ = violators(problem, V, 10**6)
-    G = np.abs(problem.design.rmatmul(R))
-    assert set(zip(feature, klass, strict=True)) == set(zip(*np.nonzero(G > 0.05), strict=True))
-    np.testing.assert_allclose(excess, G[feature, klass] - 0.05, atol=1e-15)
+    assert feature.size > 3000
+    G = np.abs(problem.gradient(V))
+    np.testing.assert_allclose(excess, G[feature, klass] - 1e-6, atol=1e-15)
 
 
 def test_softmax_rows_agree_with_scipy() -> None:

@@ -11,6 +11,9 @@ from numba import njit
 
 from fenchel.kernels.l1_newton import shrunk
 
+#: Rows that are transposed together.
+BLOCK = 32
+
 
 @njit(cache=True, nogil=True)
 def class_curvature(H, weights, classes, least, out):
@@ -19,14 +22,16 @@ def class_curvature(H, weights, classes, least, out):
     That is the diagonal of the Hessian in the scores. To it comes ``least`` times its mean over the
     samples: where a class is certain of nearly all of them, a step would be far too long.
     """
-    n, k = H.shape
-    for i in range(n):
-        total = 0.0
-        for l in range(k):
-            total += H[i, l]
+    n = H.shape[0]
+    total = np.empty(n)
+    for start in range(0, n, BLOCK):  # blocks, because H is read by rows and out written by columns
+        stop = min(start + BLOCK, n)
+        for i in range(start, stop):
+            total[i] = H[i].sum()
         for t in range(classes.size):
-            h = H[i, classes[t]]
-            out[t, i] = weights[i] * h * (1.0 - h / total) if total > 0.0 else 0.0
+            for i in range(start, stop):
+                h = H[i, classes[t]]
+                out[t, i] = weights[i] * h * (1.0 - h / total[i]) if total[i] > 0.0 else 0.0
     for t in range(classes.size):
         mean = 0.0
         for i in range(n):
@@ -106,7 +111,7 @@ def sparse_class_steps(
 
     A block of sparse columns has far more products than the columns have entries.
     """
-    D = np.empty(curvature.shape[1])
+    D = np.zeros(curvature.shape[1])
     quadratic = 0.0
     for t in range(bounds.size - 1):
         low, size, h = bounds[t], bounds[t + 1] - bounds[t], curvature[t]
@@ -115,12 +120,12 @@ def sparse_class_steps(
             s[low + a] = 0.0
             for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
                 diagonal[a] += data[q] * data[q] * h[indices[q]]
-        D[:] = 0.0
         first = 0.0
         for n_sweep in range(sweeps):
             largest = 0.0
             for a in range(size):
                 e = low + a
+                old = u[e] + s[e]
                 if diagonal[a] <= 0.0:
                     continue
                 begin, end = indptr[feature[e]], indptr[feature[e] + 1]
@@ -128,7 +133,6 @@ def sparse_class_steps(
                 for q in range(begin, end):
                     slope += data[q] * h[indices[q]] * D[indices[q]]
                 slope = g[e] + scale * slope
-                old = u[e] + s[e]
                 if old == 0.0 and -penalty[e] <= slope <= below[e]:
                     continue
                 c = scale * diagonal[a]
@@ -142,8 +146,13 @@ def sparse_class_steps(
                 first = largest
             if largest <= tol * first:
                 break
-        for i in range(D.size):
-            quadratic += h[i] * D[i] * D[i]
+        for a in range(size):
+            if s[low + a] != 0.0:
+                for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
+                    quadratic += s[low + a] * data[q] * h[indices[q]] * D[indices[q]]
+        for e in range(low, low + size):
+            for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                D[indices[q]] = 0.0
     return quadratic
 
 
@@ -156,3 +165,24 @@ def products_at(Xt, Rt, feature, klass, out):
         for i in range(x.size):
             total += x[i] * r[i]
         out[e] = total
+
+
+@njit(cache=True, nogil=True)
+def sparse_products_at(indptr, indices, data, V, y, weights, feature, klass, out):
+    """``out[e] = <X(:,j), diag(weights) (V - Y)(:,l)>`` for every entry, X in CSC form."""
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        total = 0.0
+        for q in range(indptr[j], indptr[j + 1]):
+            i = indices[q]
+            total += data[q] * weights[i] * (V[i, l] - (1.0 if y[i] == l else 0.0))
+        out[e] = total
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_product(indptr, indices, data, feature, klass, s, Z):
+    """``Z += X S`` for the matrix S with values s at the entries, X in CSC form."""
+    for e in range(feature.size):
+        if s[e] != 0.0:
+            for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                Z[indices[q], klass[e]] += s[e] * data[q]

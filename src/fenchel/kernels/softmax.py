@@ -22,8 +22,9 @@ def softmax_rows(Z: np.ndarray, y: np.ndarray, losses: np.ndarray, V: np.ndarray
         for l in range(k):
             V[i, l] = exp(Z[i, l] - top)
             total += V[i, l]
+        scale = 1.0 / total
         for l in range(k):
-            V[i, l] /= total
+            V[i, l] *= scale
         # a logarithm of what is not a number would be one
         losses[i] = (log_positive(total) if total == total else total) + (top - Z[i, y[i]])
 

@@ -25,7 +25,7 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.l1_model import forms_hessian, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, many, most_new, residual, violators
+from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -187,14 +187,14 @@ class ProximalNewton(PenalisedSolver):
 
         The very first step has no quotient to go by: its length is the best of a few.
         """
-        blocks, Z, below = progress.blocks, state.Z, self._below(state, penalty)
+        blocks, below = progress.blocks, self._below(state, penalty)
         assert blocks is not None
         s = np.empty_like(g)
         best = np.inf if not progress.values else None
         while progress.scale <= SCALES[1]:
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
             self._centre_free(state, s, below)
-            state.Z = Z + state.columns.product(state.entries, s, state.problem.k)
+            state.columns.add_product(state.Z, state.entries, s)
             self._evaluate(state)
             value = state.value + float(penalty @ np.abs(state.entries.u + s))
             if best is None:
@@ -208,7 +208,7 @@ class ProximalNewton(PenalisedSolver):
                 best = None
                 progress.values.append(np.inf)
                 progress.scale /= SHORTER
-        state.Z = Z
+            state.columns.add_product(state.Z, state.entries, -s)
         self._evaluate(state)
         return None
 
@@ -260,8 +260,8 @@ class ProximalNewton(PenalisedSolver):
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
-        if not problem.design.is_sparse and many(state.V):
-            g = state.columns.dense_gradient(entries, residual(problem, state.V, 0, problem.k))
+        if many(state.V):
+            g = state.columns.gradient_of_dense(entries, problem, state.V)
         else:
             columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
             g = state.columns.gradient(entries, columns)
@@ -336,5 +336,8 @@ class ProximalNewton(PenalisedSolver):
                 losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
                 difference = V - state.centre[rows]
                 losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
-            state.V[rows] = V
+            if rows.stop - rows.start == problem.n:
+                state.V = V
+            else:
+                state.V[rows] = V
             state.value += float(problem.weights[rows] @ losses)

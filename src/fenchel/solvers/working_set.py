@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
 from fenchel.kernels import class_blocks, curvature
+from fenchel.kernels.sparse_products import beyond_bounds
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
@@ -106,11 +107,40 @@ class Columns:
             return entries.feature.size * self.data[0].shape[1]
         return int(np.diff(self.data[0])[entries.feature].sum())
 
+    def add_product(self, Z: np.ndarray, entries: Entries, values: np.ndarray) -> None:
+        """``Z += X S`` for the matrix S with the given values at the entries."""
+        if self.sparse:
+            indptr, indices, data, _ = self.data
+            class_blocks.add_sparse_product(
+                indptr, indices, data, entries.feature, entries.klass, values, Z
+            )
+        else:
+            Z += self.product(entries, values, Z.shape[1])
+
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
         if not self.sparse and 8 * np.count_nonzero(values) > self.data[0].shape[0] * k:
             return self.data[0].T @ entries.matrix(values, (self.data[0].shape[0], k)).toarray()
         return self._product(*self.data, entries.feature, entries.klass, values, k)
+
+    def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
+        """G_U at the entries, for a V without many zeros."""
+        if not self.sparse:
+            return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+        out = np.empty(entries.u.size)
+        indptr, indices, data, _ = self.data
+        class_blocks.sparse_products_at(
+            indptr,
+            indices,
+            data,
+            V,
+            problem.y,
+            problem.weights,
+            entries.feature,
+            entries.klass,
+            out,
+        )
+        return out
 
     def dense_gradient(self, entries: Entries, R: np.ndarray) -> np.ndarray:
         """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
@@ -184,15 +214,24 @@ def violators(
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
+    dense = many(V)
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
-        if many(V):
+        if dense:
             R = residual(problem, V, start, stop)
         else:
             pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
             shape = problem.n, stop - start
             R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=shape)
+        if dense and isinstance(problem.design, SparseDesign):
+            csc = problem.design.csc
+            feature, klass, over, s = beyond_bounds(
+                csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
+            )
+            scale = min(scale, s)
+            found.append(_worst(feature, klass + start, over, limit))
+            continue
         G = problem.constrained_part(problem.design.rmatmul(R))
         excess = G - bound
         feature, klass = np.nonzero(excess > 0)
