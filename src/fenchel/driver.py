@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -163,7 +163,8 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
     else:  # the labels themselves: a dual point of value 0 that costs no memory
         V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),
                          shape=(problem.n, problem.k))  # fmt: skip
-    best = _Best(certify(problem, _like_user(zero, problem), V, "zero"))
+    at_zero = certify(problem, zero, V, "zero")  # sparse: its product with X costs nothing
+    best = _Best(replace(at_zero, U=_like_user(zero, problem)))
     if start is not None:
         best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
     return best.certificate()

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel import validation
-from fenchel.design import Design, make_design
+from fenchel.design import Design, SparseDesign, make_design
 from fenchel.geometry.norms import MixedNorm
+from fenchel.kernels.sparse_products import largest_by_feature
 from fenchel.losses import Loss, get_loss
 
 #: Penalties by name: entrywise l1, or whole features together (the paper's appendix, 1x2).
@@ -242,13 +243,18 @@ class Problem:
             block = classes[start : start + width]
             mine = np.flatnonzero(np.isin(self.y, block))
             where = mine, np.searchsorted(block, self.y[mine])
-            W = columns[:, block]
+            whole = block[-1] - block[0] == block.size - 1
+            W = columns[:, block[0] : block[-1] + 1] if whole else columns[:, block]
             if sp.issparse(W) and W.nnz < SPARSE * self.n * block.size:
                 labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
                 W = sp.diags_array(self.weights) @ W.tocsr() - labels
             else:
                 W = self.weights[:, None] * _dense(W)
                 W[where] -= self.weights[mine]
+            if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
+                csc = self.design.csc
+                largest_by_feature(csc.indptr, csc.indices, csc.data, W, self.nonnegative, norms)
+                continue
             G = self.constrained_part(self.design.rmatmul(W))
             if np.isinf(q):
                 np.maximum(norms, G.max(axis=1), out=norms)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import wrightomega, xlogy
+from scipy.special import wrightomega
 
 from fenchel.kernels.simplex import SMALLEST, multiply_rows
-from fenchel.losses.base import Loss, true_class
+from fenchel.kernels.softmax import entropy_rows, softmax_rows
+from fenchel.losses.base import Loss
 from fenchel.losses.multiplier import solve_multiplier
 
 
@@ -25,14 +26,14 @@ class Softmax(Loss):
         return self.value_and_argmax(Z, y)[1]
 
     def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        top = Z.max(axis=1)
-        E = np.exp(Z - top[:, None])
-        total = E.sum(axis=1)
-        E /= total[:, None]
-        return np.log(total) + (top - true_class(Z, y)), E
+        losses, V = np.empty(len(Z)), np.empty(Z.shape)
+        softmax_rows(np.ascontiguousarray(Z, dtype=np.float64), y, losses, V)
+        return losses, V
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return xlogy(V, V).sum(axis=1)
+        out = np.empty(len(V))
+        entropy_rows(np.ascontiguousarray(V, dtype=np.float64), out)
+        return out
 
     def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
         return V

@@ -58,12 +58,17 @@ def minimise_model(
     """
     size, row = u.size, positions[0]
     with one_thread():
-        if size <= DENSE_SIZE and size * size * min(_rows(row), row.size // 2) <= DENSE_WORK:
+        if forms_hessian(size, min(_rows(row), row.size // 2)):
             H = hessian(klass, packed, positions, damping)
             return minimise_dense(H, g, u, penalty, below, tol), 0
         return minimise_packed(
             klass, packed, positions, g, u, penalty, below, damping, tol, rounds, sweeps, max_cg
         )
+
+
+def forms_hessian(size: int, n_rows: int) -> bool:
+    """Whether the Hessian of so many entries is formed: the faster way where it is small."""
+    return size <= DENSE_SIZE and size * size * n_rows <= DENSE_WORK
 
 
 def minimise_dense(

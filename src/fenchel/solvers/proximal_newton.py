@@ -13,9 +13,19 @@ from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.base import DENSE_POINT, Point, Start
-from fenchel.solvers.l1_model import minimise_model
+from fenchel.solvers.class_newton import (
+    DAMPING,
+    SCALES,
+    SHORTER,
+    STEPS,
+    UNSETTLED,
+    Blocks,
+    Progress,
+    costs,
+)
+from fenchel.solvers.l1_model import forms_hessian, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, most_new, violators
+from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -51,6 +61,7 @@ class State:
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
+    by_class: Progress | None = None  # of the steps on single classes, None where there are none
 
 
 class ProximalNewton(PenalisedSolver):
@@ -93,6 +104,8 @@ class ProximalNewton(PenalisedSolver):
             problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
         self._evaluate(state)
+        if problem.loss.smooth:
+            state.by_class = Progress()
         return state
 
     def advance(self, state: State, n_steps: int) -> None:
@@ -126,13 +139,104 @@ class ProximalNewton(PenalisedSolver):
             self._evaluate(state)
             feature, klass, _, scale = violators(problem, state.V, limit)
         state.entries = state.entries.with_new(feature, klass)
+        progress = state.by_class
+        if progress is None or progress.slow:
+            self._newton_steps(state)
+        else:
+            self._class_steps(state, progress)
+            if progress.slow:
+                state.damping = DAMPING
+
+    def _newton_steps(self, state: State) -> None:
+        """Solve the working set by Newton steps."""
         goal = None
         for _ in range(NEWTON_STEPS):
             error, gradient, penalty = self._subgradient(state)
-            if goal is None:  # a tenth of the first error, or less where that is good enough
-                goal = max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+            goal = self._goal(state, error) if goal is None else goal
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
+
+    def _class_steps(self, state: State, progress: Progress) -> None:
+        """Work on the working set by steps on single classes (:mod:`.class_newton`)."""
+        entries = state.entries
+        error, g, penalty = self._subgradient(state)
+        goal = self._goal(state, error)
+        before, nonzero, n_steps = self._objective(state), entries.u != 0.0, 0
+        for _ in range(STEPS):
+            if error <= goal:
+                break
+            if progress.blocks is None:
+                progress.blocks = Blocks.of(state.problem, state.columns, entries, state.V)
+            found = self._class_step(state, progress, g, penalty)
+            if found is None:
+                break
+            s, quadratic = found
+            entries.u = entries.u + s
+            n_steps += 1
+            error, new, _ = self._subgradient(state)
+            progress.stepped(self._objective(state), float((new - g) @ s), quadratic)
+            g = new
+        moved = np.count_nonzero(nonzero != (entries.u != 0.0))
+        settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
+        cost, newton = costs(state.problem, state.columns, entries, n_steps)
+        progress.looked(before - self._objective(state), settled, cost, newton)
+
+    def _class_step(
+        self, state: State, progress: Progress, g: np.ndarray, penalty: np.ndarray
+    ) -> tuple[np.ndarray, float] | None:
+        """A step on every class and its s^T K s; Z and V go along. None where nothing is gained.
+
+        The very first step has no quotient to go by: its length is the best of a few.
+        """
+        blocks, below = progress.blocks, self._below(state, penalty)
+        assert blocks is not None
+        s = np.empty_like(g)
+        best = np.inf if not progress.values else None
+        while progress.scale <= SCALES[1]:
+            quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
+            self._centre_free(state, s, below)
+            state.columns.add_product(state.Z, state.entries, s)
+            self._evaluate(state)
+            value = state.value + float(penalty @ np.abs(state.entries.u + s))
+            if best is None:
+                if progress.accepts(value, quadratic):
+                    return s, quadratic
+                progress.scale *= SHORTER
+            elif value < best:
+                best = value
+                progress.scale *= SHORTER
+            else:
+                best = None
+                progress.values.append(np.inf)
+                progress.scale /= SHORTER
+            state.columns.add_product(state.Z, state.entries, -s)
+        self._evaluate(state)
+        return None
+
+    @staticmethod
+    def _centre_free(state: State, s: np.ndarray, below: np.ndarray) -> None:
+        """Take the mean over the classes off the steps of features without penalty, in place.
+
+        It changes no loss, and a Newton step has none.
+        """
+        entries, k = state.entries, state.problem.k
+        free = np.flatnonzero(below == 0.0)
+        if free.size:
+            _, of, count = np.unique(entries.feature[free], return_inverse=True, return_counts=True)
+            mean = np.bincount(of, weights=s[free]) / k
+            s[free] -= np.where(count == k, mean, 0.0)[of]
+
+    @staticmethod
+    def _goal(state: State, error: float) -> float:
+        """A tenth of the first error, or less where that is good enough."""
+        return max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+
+    @staticmethod
+    def _objective(state: State) -> float:
+        """The (smoothed) risk and the penalty."""
+        problem, entries = state.problem, state.entries
+        factors = problem.penalty_factor[entries.feature]
+        return state.value + problem.lam * float(factors @ np.abs(entries.u))
 
     def _solved(self, state: State, scale: float) -> bool:
         """Whether the smoothed problem is solved well enough for the centre to move.
@@ -158,8 +262,11 @@ class ProximalNewton(PenalisedSolver):
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
-        residual = residual_columns(state.V, problem.y, problem.weights, entries.classes)
-        g = state.columns.gradient(entries, residual)
+        if many(state.V):
+            g = state.columns.gradient_of_dense(entries, problem, state.V)
+        else:
+            columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
+            g = state.columns.gradient(entries, columns)
         penalty = problem.lam * problem.penalty_factor[entries.feature]
         smallest = np.where(
             entries.u != 0,
@@ -171,18 +278,25 @@ class ProximalNewton(PenalisedSolver):
     def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
         """One damped Newton step with line search; False where no decrease is left."""
         problem, entries = state.problem, state.entries
-        curvature = curvature_columns(
-            problem.loss.curvature(state.V, state.eta), problem.weights, entries.classes
-        )
-        packed, positions = state.columns.pack(entries, curvature)
         largest = state.eta if state.centre is not None else 1.0
         damping = np.maximum(
             state.damping * largest * state.curvature[entries.feature], 1e-12 * error
         )
-        s, n_cg = minimise_model(
-            entries.klass, packed, positions, g, entries.u, penalty, self._below(state, penalty),
-            damping, 0.1 * error, 2, 5, 50,
-        )  # fmt: skip
+        below = self._below(state, penalty)
+        h = problem.loss.curvature(state.V, state.eta)
+        size = entries.u.size
+        dense = state.by_class is not None and not state.columns.sparse
+        if dense and forms_hessian(size, problem.n):
+            H = state.columns.dense_hessian(entries, h, problem.weights)
+            H[np.arange(size), np.arange(size)] += damping
+            s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
+        else:
+            curvature = curvature_columns(h, problem.weights, entries.classes)
+            packed, positions = state.columns.pack(entries, curvature)
+            s, n_cg = minimise_model(
+                entries.klass, packed, positions, g, entries.u, penalty, below,
+                damping, 0.1 * error, 2, 5, 50,
+            )  # fmt: skip
         change = state.columns.product(entries, s, problem.k)
         before = state.value + penalty @ np.abs(entries.u)
         slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
@@ -224,5 +338,8 @@ class ProximalNewton(PenalisedSolver):
                 losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
                 difference = V - state.centre[rows]
                 losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
-            state.V[rows] = V
+            if rows.stop - rows.start == problem.n:
+                state.V = V
+            else:
+                state.V[rows] = V
             state.value += float(problem.weights[rows] @ losses)

@@ -10,12 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
-from fenchel.kernels import curvature
+from fenchel.kernels import class_blocks, curvature
+from fenchel.kernels.sparse_products import beyond_bounds
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
 #: fewer starve sparse text, far more slow down small dense problems.
 GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
+
+#: Blocks of the Hessian with fewer entries are formed in one compiled loop, larger ones by BLAS.
+SMALL_BLOCK = 16
+
+#: A V with more non-zeros than this part of its entries is multiplied as a dense one.
+MANY = 0.3
 
 
 def most_new(problem: Problem, nonzeros: int) -> int:
@@ -73,7 +80,7 @@ class Entries:
 class Columns:
     """Columns of X for the compiled kernels; no kernel is told twice whether X is sparse."""
 
-    _data: tuple
+    data: tuple
     _gradient: Callable[..., Any]
     _pack: Callable[..., Any]
     _product: Callable[..., Any]
@@ -89,20 +96,103 @@ class Columns:
         data = (np.ascontiguousarray(design.X.T),)
         return cls(data, curvature.dense_gradient, curvature.dense_pack, curvature.dense_product)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether X is sparse: ``data`` is (indptr, indices, values, n) then, else (X^T,)."""
+        return len(self.data) > 1
+
+    def stored(self, entries: Entries) -> int:
+        """How many values of X belong to the entries, each as often as it occurs."""
+        if not self.sparse:
+            return entries.feature.size * self.data[0].shape[1]
+        return int(np.diff(self.data[0])[entries.feature].sum())
+
+    def add_product(self, Z: np.ndarray, entries: Entries, values: np.ndarray) -> None:
+        """``Z += X S`` for the matrix S with the given values at the entries."""
+        if self.sparse:
+            indptr, indices, data, _ = self.data
+            class_blocks.add_sparse_product(
+                indptr, indices, data, entries.feature, entries.klass, values, Z
+            )
+        else:
+            Z += self.product(entries, values, Z.shape[1])
+
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
-        return self._product(*self._data, entries.feature, entries.klass, values, k)
+        if not self.sparse and 8 * np.count_nonzero(values) > self.data[0].shape[0] * k:
+            return self.data[0].T @ entries.matrix(values, (self.data[0].shape[0], k)).toarray()
+        return self._product(*self.data, entries.feature, entries.klass, values, k)
+
+    def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
+        """G_U at the entries, for a V without many zeros."""
+        if not self.sparse:
+            return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+        out = np.empty(entries.u.size)
+        indptr, indices, data, _ = self.data
+        class_blocks.sparse_products_at(
+            indptr,
+            indices,
+            data,
+            V,
+            problem.y,
+            problem.weights,
+            entries.feature,
+            entries.klass,
+            out,
+        )
+        return out
+
+    def dense_gradient(self, entries: Entries, R: np.ndarray) -> np.ndarray:
+        """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
+        (Xt,) = self.data
+        if 4 * entries.u.size > Xt.shape[0] * R.shape[1]:  # BLAS is faster to all entries
+            return (Xt @ R)[entries.feature, entries.klass]
+        out = np.empty(entries.u.size)
+        class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
+        return out
+
+    def blocks(
+        self, entries: Entries, bounds: np.ndarray, curvature_at: np.ndarray, offset: np.ndarray
+    ) -> np.ndarray:
+        """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
+        (Xt,) = self.data
+        out = np.empty(offset[-1])
+        args = entries.feature, bounds, curvature_at, SMALL_BLOCK, offset, out
+        class_blocks.small_blocks(Xt, *args)
+        for t in np.flatnonzero(np.diff(bounds) > SMALL_BLOCK):
+            M = Xt[entries.feature[bounds[t] : bounds[t + 1]]] * np.sqrt(curvature_at[t])
+            out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
+        return out
+
+    def dense_hessian(
+        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """The Hessian on the entries of dense data, for the h of every sample and class."""
+        (Xt,) = self.data
+        classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
+        h = np.ascontiguousarray(curvature_at[:, classes].T)
+        total = curvature_at.sum(axis=1)
+        root = np.sqrt(np.divide(weights, total, out=np.zeros_like(total), where=total > 0.0))
+        Q = Xt[entries.feature] * (h * root)[code]
+        H = -(Q @ Q.T)
+        bounds = np.append(first, entries.u.size).astype(np.int64)
+        offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
+        values = self.blocks(entries, bounds, weights * h, offset)
+        for t, size in enumerate(np.diff(bounds)):
+            mine = slice(bounds[t], bounds[t + 1])
+            H[mine, mine] += values[offset[t] : offset[t + 1]].reshape(size, size)
+        return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual`` as from ``residual_columns``."""
         out = np.empty(entries.u.size)
-        self._gradient(*self._data, entries.feature, entries.klass, *residual, out)
+        self._gradient(*self.data, entries.feature, entries.klass, *residual, out)
         return out
 
     def pack(self, entries: Entries, curvature_at: tuple) -> tuple[tuple, tuple]:
         """The values of X at the positions of ``curvature_columns``, and the positions in use."""
         pointer, row, weight, share = curvature_at
-        packed = self._pack(*self._data, entries.feature, entries.klass, pointer, row)
+        packed = self._pack(*self.data, entries.feature, entries.klass, pointer, row)
         return packed, curvature.drop_unused(packed[1], row, weight, share)
 
 
@@ -124,13 +214,25 @@ def violators(
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
+    dense = many(V)
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
-        pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
-        R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=(problem.n, stop - start))
-        sparse = R.nnz < 0.3 * problem.n * (stop - start)
-        G = problem.constrained_part(problem.design.rmatmul(R if sparse else R.toarray()))
+        if dense:
+            R = residual(problem, V, start, stop)
+        else:
+            pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
+            shape = problem.n, stop - start
+            R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=shape)
+        if dense and isinstance(problem.design, SparseDesign):
+            csc = problem.design.csc
+            feature, klass, over, s = beyond_bounds(
+                csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
+            )
+            scale = min(scale, s)
+            found.append(_worst(feature, klass + start, over, limit))
+            continue
+        G = problem.constrained_part(problem.design.rmatmul(R))
         excess = G - bound
         feature, klass = np.nonzero(excess > 0)
         over, allowed = G[feature, klass], bound[feature, 0]
@@ -139,6 +241,19 @@ def violators(
         found.append(_worst(feature, klass + start, excess[feature, klass], limit))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return *_worst(feature, klass, excess, limit), scale
+
+
+def many(V: np.ndarray) -> bool:
+    """Whether V is better multiplied as a dense matrix."""
+    return bool(np.count_nonzero(V) > MANY * V.size)
+
+
+def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
+    R = problem.weights[:, None] * V[:, start:stop]
+    mine = np.flatnonzero((problem.y >= start) & (problem.y < stop))
+    R[mine, problem.y[mine] - start] -= problem.weights[mine]
+    return R
 
 
 def _worst(

@@ -1,0 +1,188 @@
+"""Steps on one class at a time: the blocks of the Hessian, and a problem with l1 penalty in each.
+
+Entries of U are sorted by class; those between ``bounds[t]`` and ``bounds[t + 1]`` are of one
+class, and their block of the Hessian is stored from ``offset[t]`` on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel.kernels.l1_newton import shrunk
+
+#: Rows that are transposed together.
+BLOCK = 32
+
+
+@njit(cache=True, nogil=True)
+def class_curvature(H, weights, classes, least, out):
+    """``out[t, i] = weights_i (h_il - h_il^2 / sum_m h_im)`` for the class l = ``classes[t]``.
+
+    That is the diagonal of the Hessian in the scores. To it comes ``least`` times its mean over the
+    samples: where a class is certain of nearly all of them, a step would be far too long.
+    """
+    n = H.shape[0]
+    total = np.empty(n)
+    for start in range(0, n, BLOCK):  # blocks, because H is read by rows and out written by columns
+        stop = min(start + BLOCK, n)
+        for i in range(start, stop):
+            total[i] = H[i].sum()
+        for t in range(classes.size):
+            for i in range(start, stop):
+                h = H[i, classes[t]]
+                out[t, i] = weights[i] * h * (1.0 - h / total[i]) if total[i] > 0.0 else 0.0
+    for t in range(classes.size):
+        mean = 0.0
+        for i in range(n):
+            mean += out[t, i]
+        for i in range(n):
+            out[t, i] += least * mean * weights[i]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def small_blocks(Xt, feature, bounds, curvature, limit, offset, out):
+    """The blocks ``M diag(curvature[t]) M^T``, M the features of a class, up to ``limit`` rows."""
+    n = Xt.shape[1]
+    space = np.empty(n)
+    for t in range(bounds.size - 1):
+        low, size = bounds[t], bounds[t + 1] - bounds[t]
+        if size > limit:
+            continue
+        K = out[offset[t] : offset[t + 1]].reshape((size, size))
+        for a in range(size):
+            x = Xt[feature[low + a]]
+            for i in range(n):
+                space[i] = x[i] * curvature[t, i]
+            for b in range(a + 1):
+                z = Xt[feature[low + b]]
+                total = 0.0
+                for i in range(n):
+                    total += space[i] * z[i]
+                K[a, b] = total
+                K[b, a] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol, s):
+    """Minimise ``<g, s> + scale/2 s^T K s + penalty |u + s|``, K the block of every class.
+
+    Coordinate descent: at most ``sweeps`` passes over a class, or until its steps are ``tol`` times
+    those of the first pass. ``below`` is the penalty of negative values. Returns ``s^T K s``.
+    """
+    slope = np.empty(g.size)
+    quadratic = 0.0
+    for t in range(bounds.size - 1):
+        low, size = bounds[t], bounds[t + 1] - bounds[t]
+        K = blocks[offset[t] : offset[t + 1]].reshape((size, size))
+        for a in range(size):
+            slope[a] = g[low + a]
+            s[low + a] = 0.0
+        first = 0.0
+        for n_sweep in range(sweeps):
+            largest = 0.0
+            for a in range(size):
+                e = low + a
+                h = scale * K[a, a]
+                old = u[e] + s[e]
+                if h <= 0.0 or (old == 0.0 and -penalty[e] <= slope[a] <= below[e]):
+                    continue
+                new = shrunk(old - slope[a] / h, penalty[e] / h, below[e] / h)
+                if new != old:
+                    s[e] = new - u[e]
+                    change = scale * (new - old)
+                    for b in range(size):
+                        slope[b] += change * K[a, b]
+                    largest = max(largest, abs(new - old) * h)
+            if n_sweep == 0:
+                first = largest
+            if largest <= tol * first:
+                break
+        for a in range(size):
+            quadratic += s[low + a] * (slope[a] - g[low + a])
+    return quadratic / scale
+
+
+@njit(cache=True, nogil=True)
+def sparse_class_steps(
+    indptr, indices, data, feature, bounds, curvature, scale, g, u, penalty, below, sweeps, tol, s
+):
+    """The same for X in CSC form: ``K s = M diag(curvature[t]) D`` with ``D = M^T s`` kept instead.
+
+    A block of sparse columns has far more products than the columns have entries.
+    """
+    D = np.zeros(curvature.shape[1])
+    quadratic = 0.0
+    for t in range(bounds.size - 1):
+        low, size, h = bounds[t], bounds[t + 1] - bounds[t], curvature[t]
+        diagonal = np.zeros(size)
+        for a in range(size):
+            s[low + a] = 0.0
+            for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
+                diagonal[a] += data[q] * data[q] * h[indices[q]]
+        first = 0.0
+        for n_sweep in range(sweeps):
+            largest = 0.0
+            for a in range(size):
+                e = low + a
+                old = u[e] + s[e]
+                if diagonal[a] <= 0.0:
+                    continue
+                begin, end = indptr[feature[e]], indptr[feature[e] + 1]
+                slope = 0.0
+                for q in range(begin, end):
+                    slope += data[q] * h[indices[q]] * D[indices[q]]
+                slope = g[e] + scale * slope
+                if old == 0.0 and -penalty[e] <= slope <= below[e]:
+                    continue
+                c = scale * diagonal[a]
+                new = shrunk(old - slope / c, penalty[e] / c, below[e] / c)
+                if new != old:
+                    s[e] = new - u[e]
+                    for q in range(begin, end):
+                        D[indices[q]] += data[q] * (new - old)
+                    largest = max(largest, abs(new - old) * c)
+            if n_sweep == 0:
+                first = largest
+            if largest <= tol * first:
+                break
+        for a in range(size):
+            if s[low + a] != 0.0:
+                for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
+                    quadratic += s[low + a] * data[q] * h[indices[q]] * D[indices[q]]
+        for e in range(low, low + size):
+            for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                D[indices[q]] = 0.0
+    return quadratic
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def products_at(Xt, Rt, feature, klass, out):
+    """``out[e] = <Xt[j], Rt[l]>`` for every entry e = (j, l)."""
+    for e in range(feature.size):
+        x, r = Xt[feature[e]], Rt[klass[e]]
+        total = 0.0
+        for i in range(x.size):
+            total += x[i] * r[i]
+        out[e] = total
+
+
+@njit(cache=True, nogil=True)
+def sparse_products_at(indptr, indices, data, V, y, weights, feature, klass, out):
+    """``out[e] = <X(:,j), diag(weights) (V - Y)(:,l)>`` for every entry, X in CSC form."""
+    for e in range(feature.size):
+        j, l = feature[e], klass[e]
+        total = 0.0
+        for q in range(indptr[j], indptr[j + 1]):
+            i = indices[q]
+            total += data[q] * weights[i] * (V[i, l] - (1.0 if y[i] == l else 0.0))
+        out[e] = total
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_product(indptr, indices, data, feature, klass, s, Z):
+    """``Z += X S`` for the matrix S with values s at the entries, X in CSC form."""
+    for e in range(feature.size):
+        if s[e] != 0.0:
+            for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                Z[indices[q], klass[e]] += s[e] * data[q]

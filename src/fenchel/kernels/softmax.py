@@ -1,0 +1,40 @@
+"""The softmax loss, its probabilities and its conjugate, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel.kernels.entropy import log_positive
+from fenchel.kernels.exp import exp
+from fenchel.kernels.simplex import SMALLEST
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def softmax_rows(Z: np.ndarray, y: np.ndarray, losses: np.ndarray, V: np.ndarray) -> None:
+    """``losses_i = log sum_l exp z_il - z_i,y(i)``, and ``V = exp(Z)`` with rows summing to one."""
+    n, k = Z.shape
+    for i in range(n):
+        top = Z[i, 0]
+        for l in range(1, k):
+            top = Z[i, l] if Z[i, l] > top else top
+        total = 0.0
+        for l in range(k):
+            V[i, l] = exp(Z[i, l] - top)
+            total += V[i, l]
+        scale = 1.0 / total
+        for l in range(k):
+            V[i, l] *= scale
+        # a logarithm of what is not a number would be one
+        losses[i] = (log_positive(total) if total == total else total) + (top - Z[i, y[i]])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
+    """``out_i = sum_l v_il log v_il`` for V >= 0."""
+    n, k = V.shape
+    for i in range(n):
+        total = 0.0
+        for l in range(k):
+            total += V[i, l] * log_positive(max(V[i, l], SMALLEST))
+        out[i] = total

@@ -1,0 +1,69 @@
+"""What is asked of ``X^T W`` for a sparse X in CSC form, feature by feature.
+
+The product itself, (d, k) and dense, is never stored: for wide text it is far larger than what is
+wanted of it, and writing it takes longer than multiplying.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+def _feature(indptr, indices, data, W, j, nonnegative, out):
+    """``out_l = |g_l|`` for row j of ``G = X^T W``, or ``(-g_l)_+`` where U(j,:) >= 0."""
+    for l in range(out.size):
+        out[l] = 0.0
+    for q in range(indptr[j], indptr[j + 1]):
+        x, i = data[q], indices[q]
+        for l in range(out.size):
+            out[l] += x * W[i, l]
+    for l in range(out.size):
+        out[l] = max(-out[l], 0.0) if nonnegative else abs(out[l])
+
+
+@njit(cache=True, nogil=True)
+def largest_by_feature(indptr, indices, data, W, nonnegative, largest):
+    """Raise ``largest_j`` to the largest constrained part in row j of ``X^T W``."""
+    part = np.empty(W.shape[1])
+    for j in range(largest.size):
+        _feature(indptr, indices, data, W, j, nonnegative[j], part)
+        for l in range(part.size):
+            if part[l] > largest[j] or part[l] != part[l]:
+                largest[j] = part[l]
+
+
+@njit(cache=True, nogil=True)
+def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
+    """Where the constrained part of ``X^T W`` is beyond bound_j: feature, class, and by how much.
+
+    Also returns the smallest of ``bound_j / part`` there, for positive bounds (1 where none is).
+    Most features of text are so rare that ``sum_i |x_ij| max_l |w_il|`` is within the bound: they
+    are not multiplied.
+    """
+    room, found, scale = 1024, 0, 1.0
+    feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    part, most = np.empty(W.shape[1]), np.zeros(W.shape[0])
+    for i in range(W.shape[0]):
+        for l in range(W.shape[1]):
+            most[i] = max(most[i], abs(W[i, l]))
+    for j in range(bound.size):
+        possible = 0.0
+        for q in range(indptr[j], indptr[j + 1]):
+            possible += abs(data[q]) * most[indices[q]]
+        if possible <= bound[j]:
+            continue
+        _feature(indptr, indices, data, W, j, nonnegative[j], part)
+        for l in range(part.size):
+            if part[l] > bound[j]:
+                if found == room:
+                    feature = np.append(feature, np.empty(room, np.int64))
+                    klass = np.append(klass, np.empty(room, np.int64))
+                    excess = np.append(excess, np.empty(room))
+                    room *= 2
+                feature[found], klass[found], excess[found] = j, l, part[l] - bound[j]
+                found += 1
+                if bound[j] > 0.0:
+                    scale = min(scale, bound[j] / part[l])
+    return feature[:found], klass[:found], excess[:found], scale

@@ -1,0 +1,285 @@
+"""The kernels of steps on single classes against plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import log_softmax, softmax, xlogy
+
+from fenchel.design import make_design
+from fenchel.kernels.class_blocks import (
+    class_curvature,
+    class_steps,
+    products_at,
+    sparse_class_steps,
+)
+from fenchel.kernels.softmax import entropy_rows, softmax_rows
+from fenchel.losses import get_loss
+from fenchel.problem import Problem
+from fenchel.solvers.class_newton import Progress, costs
+from fenchel.solvers.working_set import Columns, Entries, residual, violators
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(4)
+    n, d, k = 40, 30, 4
+    X = rng.standard_normal((n, d))
+    V = softmax(rng.standard_normal((n, k)), axis=1)
+    w = rng.random(n)
+    U = np.zeros((d, k))
+    U[:25, 0] = rng.standard_normal(25)  # a block large enough for BLAS
+    U[[1, 4, 7], 1] = 1.0
+    U[[0, 2], 3] = -1.0  # and no entry of class 2
+    return X, V, w / w.sum(), Entries.of(U), Columns.of(make_design(X)), rng
+
+
+def diagonal(V: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return w[:, None] * (V - V**2 / V.sum(axis=1, keepdims=True))
+
+
+def test_class_curvature_is_the_diagonal_of_the_hessian_and_a_part_of_its_mean(case) -> None:
+    _, V, w, _, _, rng = case
+    H = V * rng.random((V.shape[0], 1))  # rows of any sum
+    H[3] = 0.0
+    classes = np.array([0, 3])
+    out = np.empty((2, V.shape[0]))
+    class_curvature(H, w, classes, 0.2, out)
+    with np.errstate(invalid="ignore"):
+        expected = np.nan_to_num(diagonal(H, w))[:, classes].T
+    expected = expected + 0.2 * expected.sum(axis=1, keepdims=True) * w
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def blocks_of(case) -> tuple[list[np.ndarray], tuple]:
+    X, V, w, entries, columns, _ = case
+    classes, first = np.unique(entries.klass, return_index=True)
+    bounds = np.append(first, entries.klass.size)
+    offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
+    h = np.ascontiguousarray(diagonal(V, w)[:, classes].T)
+    values = columns.blocks(entries, bounds, h, offset)
+    expected = []
+    for t in range(classes.size):
+        M = X[:, entries.feature[bounds[t] : bounds[t + 1]]]
+        expected.append(M.T @ (h[t][:, None] * M))
+    return expected, (values, offset, bounds)
+
+
+def test_blocks_are_those_of_the_hessian(case) -> None:
+    expected, (values, _, _) = blocks_of(case)
+    np.testing.assert_allclose(values, np.concatenate([K.ravel() for K in expected]), atol=1e-14)
+
+
+def test_class_steps_minimise_every_block(case) -> None:
+    """To the optimality conditions, with a bound below for some entries."""
+    *_, entries, _, rng = case
+    blocks, (values, offset, bounds) = blocks_of(case)
+    size, scale = entries.u.size, 1.7
+    blocks = [K + 0.1 * np.eye(len(K)) for K in blocks]
+    values = np.concatenate([K.ravel() for K in blocks])
+    g, u = 0.3 * rng.standard_normal(size), np.where(rng.random(size) < 0.5, entries.u, 0.0)
+    penalty = np.full(size, 0.1)
+    below = np.where(rng.random(size) < 0.3, np.inf, penalty)
+    u = np.where(np.isinf(below), np.abs(u), u)
+    s = np.empty(size)
+    quadratic = class_steps(values, offset, bounds, scale, g, u, penalty, below, 10_000, 1e-13, s)
+    K = np.zeros((size, size))
+    for t, block in enumerate(blocks):
+        K[bounds[t] : bounds[t + 1], bounds[t] : bounds[t + 1]] = block
+    slope, new = g + scale * K @ s, u + s
+    assert (new[np.isinf(below)] >= 0.0).all()
+    np.testing.assert_allclose(slope[new > 0], -penalty[new > 0], atol=1e-8)
+    np.testing.assert_allclose(slope[new < 0], penalty[new < 0], atol=1e-8)
+    zero = slope[new == 0]
+    assert (zero >= -penalty[new == 0] - 1e-8).all()
+    assert (zero <= below[new == 0] + 1e-8).all()
+    assert 0 < np.count_nonzero(new) < size
+    assert quadratic == pytest.approx(s @ K @ s)
+
+
+def test_steps_on_sparse_data_are_those_on_dense_data(case) -> None:
+    X, V, w, entries, _, rng = case
+    X[rng.random(X.shape) < 0.6] = 0.0
+    X[:, entries.feature[2]] = 0.0
+    columns = Columns.of(make_design(X))
+    _, (values, offset, bounds) = blocks_of((X, V, w, entries, columns, rng))
+    csc = Columns.of(make_design(sp.csr_array(X))).data[:3]
+    h = np.ascontiguousarray(diagonal(V, w)[:, np.unique(entries.klass)].T)
+    g, penalty = 0.3 * rng.standard_normal(entries.u.size), np.full(entries.u.size, 0.02)
+    below = np.where(rng.random(entries.u.size) < 0.3, np.inf, penalty)
+    u = np.where(np.isinf(below), 0.0, entries.u)
+    for sweeps, tol in ((1, 0.0), (7, 0.1)):
+        s, t = np.empty(u.size), np.empty(u.size)
+        args = 1.3, g, u, penalty, below, sweeps, tol
+        expected = class_steps(values, offset, bounds, *args, s)
+        found = sparse_class_steps(*csc, entries.feature, bounds, h, *args, t)
+        np.testing.assert_allclose(t, s, rtol=1e-9, atol=1e-12)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_limit_on_the_sweeps_is_kept(case) -> None:
+    *_, entries, _, rng = case
+    _, (values, offset, bounds) = blocks_of(case)
+    g, zero = rng.standard_normal(entries.u.size), np.zeros(entries.u.size)
+    found = []
+    for sweeps, tol in ((1, 0.0), (50, 1.0), (2, 0.0)):
+        s = np.empty(entries.u.size)
+        class_steps(values, offset, bounds, 1.0, g, zero, zero, zero, sweeps, tol, s)
+        found.append(s)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_gradients_at_entries_of_dense_data(case, size: int) -> None:
+    """By the compiled loop for few entries, by BLAS for many."""
+    X, V, w, entries, columns, _ = case
+    entries = Entries(entries.feature[-size:], entries.klass[-size:], entries.u[-size:])
+    R = w[:, None] * V
+    expected = (X.T @ R)[entries.feature, entries.klass]
+    np.testing.assert_allclose(columns.dense_gradient(entries, R), expected, atol=1e-14)
+    out = np.empty(expected.size)
+    products_at(X.T.copy(), R.T.copy(), entries.feature, entries.klass, out)
+    np.testing.assert_allclose(out, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("nonzeros", [4, 30])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_products_with_few_and_with_many_steps(case, make, nonzeros: int) -> None:
+    X, *_, entries, _, rng = case
+    columns = Columns.of(make_design(make(X)))
+    s = np.zeros(entries.u.size)
+    s[:nonzeros] = rng.standard_normal(s[:nonzeros].size)
+    S = entries.matrix(s, (X.shape[1], 4)).toarray()
+    np.testing.assert_allclose(columns.product(entries, s, 4), X @ S, atol=1e-13)
+    Z = rng.standard_normal((X.shape[0], 4))
+    expected = Z + X @ S
+    columns.add_product(Z, entries, s)
+    np.testing.assert_allclose(Z, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_gradients_at_entries_are_those_of_the_problem(case, make) -> None:
+    X, V, w, entries, _, rng = case
+    X[rng.random(X.shape) < 0.5] = 0.0
+    y = np.arange(X.shape[0]) % 4
+    problem = Problem.from_data(make(X), y, lam=0.1, sample_weight=w)
+    columns = Columns.of(problem.design)
+    expected = problem.gradient(V)[entries.feature, entries.klass]
+    found = columns.gradient_of_dense(entries, problem, V)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def test_the_dense_hessian_is_that_of_the_loss(case) -> None:
+    X, V, w, entries, columns, _ = case
+    H = columns.dense_hessian(entries, V, w)
+    for e, (j, l) in enumerate(zip(entries.feature, entries.klass, strict=True)):
+        for f, (i, m) in enumerate(zip(entries.feature, entries.klass, strict=True)):
+            h = V[:, l] * (float(l == m) - V[:, m])  # rows of V sum to one
+            assert H[e, f] == pytest.approx(float((w * h * X[:, j]) @ X[:, i]), abs=1e-13)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.45])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_violators_of_a_dense_and_of_a_sparse_v(make, positive: bool, least: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 8)), np.arange(30) % 3
+    X[:, 3] *= 1e-3  # cannot violate anything
+    problem = Problem.from_data(
+        make(X), y, loss="softmax", lam=0.05, positive=positive, fit_intercept=True
+    )
+    V = softmax(2.0 * rng.standard_normal((30, 3)), axis=1)
+    V[(least > V) & (V.max(axis=1, keepdims=True) > V)] = 0.0
+    V /= V.sum(axis=1, keepdims=True)
+    R = problem.weights[:, None] * (V - np.eye(3)[problem.y])
+    np.testing.assert_allclose(residual(problem, V, 0, 3), R, atol=1e-16)
+    np.testing.assert_allclose(residual(problem, V, 1, 3), R[:, 1:], atol=1e-16)
+    feature, klass, excess, scale = violators(problem, V, 10**6)
+    G = problem.constrained_part(problem.design.rmatmul(R))
+    bound = 0.05 * problem.penalty_factor[:, None]
+    assert set(zip(feature, klass, strict=True)) == set(zip(*np.nonzero(bound < G), strict=True))
+    np.testing.assert_allclose(excess, (G - bound)[feature, klass], atol=1e-15)
+    assert scale == pytest.approx(min(1.0, 0.05 / G[:-1].max()))
+    assert 0 < len(feature) < G.size
+    norms = problem.gradient_row_norms(V)
+    np.testing.assert_allclose(norms, G.max(axis=1), atol=1e-15)
+
+
+def test_the_norm_of_what_is_not_a_number_is_not() -> None:
+    X = sp.csr_array(np.ones((3, 2)))
+    problem = Problem.from_data(X, [0, 1, 1], loss="softmax", lam=0.1)
+    V = np.array([[0.5, 0.5], [np.nan, 1.0], [0.5, 0.5]])
+    assert np.isnan(problem.gradient_row_norms(V)).all()
+
+
+def test_room_for_violators_grows() -> None:
+    rng = np.random.default_rng(2)
+    X = sp.csr_array(rng.standard_normal((20, 900)))
+    problem = Problem.from_data(X, np.arange(20) % 4, loss="softmax", lam=1e-6)
+    V = softmax(rng.standard_normal((20, 4)), axis=1)
+    feature, klass, excess, _ = violators(problem, V, 10**6)
+    assert feature.size > 3000
+    G = np.abs(problem.gradient(V))
+    np.testing.assert_allclose(excess, G[feature, klass] - 1e-6, atol=1e-15)
+
+
+def test_softmax_rows_agree_with_scipy() -> None:
+    rng = np.random.default_rng(1)
+    for k in (1, 3, 50):
+        Z = 30.0 * rng.standard_normal((200, k))
+        Z[0] = 1e3 * rng.standard_normal(k)
+        y = rng.integers(k, size=200)
+        losses, V = np.empty(200), np.empty((200, k))
+        softmax_rows(Z, y, losses, V)
+        np.testing.assert_allclose(V, softmax(Z, axis=1), rtol=1e-13, atol=1e-300)
+        np.testing.assert_allclose(
+            losses, -log_softmax(Z, axis=1)[np.arange(200), y], rtol=1e-13, atol=1e-13
+        )
+        out = np.empty(200)
+        entropy_rows(V, out)
+        np.testing.assert_allclose(out, xlogy(V, V).sum(axis=1), rtol=1e-12, atol=1e-15)
+
+
+def test_the_loss_of_scores_that_are_not_finite_is_not() -> None:
+    Z = np.array([[0.0, np.nan, 1.0], [np.inf, 0.0, 0.0], [1.0, 2.0, 3.0]])
+    losses = get_loss("softmax").value(Z, np.zeros(3, dtype=np.intp))
+    assert not np.isfinite(losses[:2]).any()
+    assert np.isfinite(losses[2])
+
+
+def test_a_slow_look_is_given_up_once_it_has_cost_a_newton_step() -> None:
+    progress = Progress()
+    progress.looked(1.0, True, cost=1.0, newton=1.5)
+    assert not progress.slow  # nothing to compare with
+    progress.looked(0.9, False, cost=1.0, newton=1.5)
+    assert not progress.slow  # the non-zeros have not settled
+    progress.looked(0.8, True, cost=1.0, newton=1.5)
+    assert not progress.slow  # slow, but for less than a Newton step
+    progress.looked(0.001, True, cost=1.0, newton=1.5)
+    assert not progress.slow
+    assert progress.spent == 0.0
+    for _ in range(2):
+        progress.looked(0.001, True, cost=1.0, newton=1.5)
+    assert progress.slow
+
+
+def test_costs_grow_with_the_size_of_the_blocks() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 20))
+    problem = Problem.from_data(X, np.arange(50) % 2, lam=0.1)
+    columns = Columns.of(problem.design)
+    together = Entries(np.arange(20), np.zeros(20, dtype=int), np.zeros(20))
+    spread = Entries(np.arange(20), np.repeat([0, 1], 10), np.zeros(20))
+    assert costs(problem, columns, together, 1)[0] > costs(problem, columns, spread, 1)[0]
+    steps, newton = costs(problem, columns, together, 1)
+    assert costs(problem, columns, together, 2) == (2 * steps, newton)
+    assert costs(problem, columns, spread, 1)[1] == newton
+
+
+def test_stored_values_are_counted_once_an_entry() -> None:
+    X = np.array([[1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
+    entries = Entries(np.array([0, 1, 0]), np.array([0, 0, 1]), np.zeros(3))
+    assert Columns.of(make_design(X)).stored(entries) == 6
+    assert Columns.of(make_design(sp.csr_array(X))).stored(entries) == 4
