@@ -21,7 +21,6 @@ from fenchel import SparseLinearClassifier
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
 
-
 #: P(0), the unit of tol (1e-3 here): the largest gap of the path is printed in it.
 SCALE = {"hinge": lambda k: 1.0, "softmax": np.log, "sparsemax": lambda k: 0.5 * (1 - 1 / k)}
 

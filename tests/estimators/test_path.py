@@ -128,7 +128,7 @@ def test_a_path_goes_on_from_what_the_solver_has_learnt(iris, loss):
 def test_what_does_not_depend_on_the_penalty_is_kept(iris):
     X, y = iris
     problem = Problem.from_data(X, y, loss="softmax", lam=0.1, penalty_factor=[0, 1, 1, 1])
-    problem.at_zero, problem.nonnegative, Repair.of(problem)  # noqa: B018
+    problem.at_zero, problem.nonnegative, Repair.of(problem)
     other = problem.with_penalty(0.2)
     assert (other.lam, problem.lam) == (0.2, 0.1)
     assert other.nonnegative is problem.nonnegative
