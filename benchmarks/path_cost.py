@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
@@ -20,6 +21,9 @@ from fenchel import SparseLinearClassifier
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
 
+#: P(0), the unit of tol (1e-3 here): the largest gap of the path is printed in it.
+SCALE = {"hinge": lambda k: 1.0, "softmax": np.log, "sparsemax": lambda k: 0.5 * (1 - 1 / k)}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -27,8 +31,12 @@ def main() -> None:
     parser.add_argument("--losses", nargs="*", default=["hinge", "softmax", "sparsemax"])
     parser.add_argument("--alphas", type=int, default=20)
     parser.add_argument("--eps", type=float, default=0.01)
+    parser.add_argument("--repeats", type=int, default=2, help="of which the fastest counts")
     options = parser.parse_args()
-    print(f"{'data':<12}{'loss':<11}{'alone':>9}{'path':>9}{'ratio':>7}{'non-zeros':>11}{'gap':>9}")
+    print(
+        f"{'data':<12}{'loss':<11}{'alone':>10}{'path':>10}{'ratio':>7}{'non-zeros':>11}"
+        f"{'largest gap':>12}"
+    )
     for name in options.data:
         if name == "digits":
             X, y = load_digits(return_X_y=True)
@@ -38,21 +46,23 @@ def main() -> None:
             X, y = data["X"], data["y"]
         for loss in options.losses:
             with threadpool_limits(1):
-                report(name, loss, X, y, options.alphas, options.eps)
+                report(name, loss, X, y, options.alphas, options.eps, options.repeats)
 
 
-def report(name: str, loss: str, X, y, n_alphas: int, eps: float) -> None:
-    model = SparseLinearClassifier(loss)
-    model.path(X, y, alphas=2, eps=0.9)  # compile first
-    began = time.process_time()
-    path = model.path(X, y, alphas=n_alphas, eps=eps)
-    whole = time.process_time() - began
-    began = time.process_time()
-    last = SparseLinearClassifier(loss, alpha=float(path.alphas[-1])).fit(X, y)
-    alone = time.process_time() - began
+def report(name: str, loss: str, X, y, n_alphas: int, eps: float, repeats: int) -> None:
+    wholes, alones = [], []
+    for _ in range(repeats + 1):  # the first compiles
+        began = time.process_time()
+        path = SparseLinearClassifier(loss).path(X, y, alphas=n_alphas, eps=eps)
+        wholes.append(time.process_time() - began)
+        began = time.process_time()
+        last = SparseLinearClassifier(loss, alpha=float(path.alphas[-1])).fit(X, y)
+        alones.append(time.process_time() - began)
+    whole, alone = min(wholes[1:]), min(alones[1:])
+    largest = max(path.dual_gaps) / SCALE[loss](len(path.classes))
     print(
-        f"{name:<12}{loss:<11}{alone:>7.1f} s{whole:>7.1f} s{whole / alone:>7.2f}"
-        f"{path.nonzeros[-1]:>11,}{max(path.dual_gaps):>9.1e}  {last.status_}",
+        f"{name:<12}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"
+        f"{path.nonzeros[-1]:>11,}{largest:>12.1e}  {last.status_}",
         flush=True,
     )
 

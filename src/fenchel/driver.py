@@ -156,7 +156,11 @@ def _iterate(
 
 
 def _certify_start(problem: Problem, start: Start | None) -> Certificate:
-    """Certify the start, and U = 0, which is where every run can fall back to."""
+    """Certify the start, or U = 0, which is where every run can fall back to, if that is better."""
+    if start is not None and start.V is not None:
+        given = certify(problem, start.U, start.V, "start")
+        if given.primal <= problem.at_zero:
+            return given
     zero = sp.csr_array((problem.d, problem.k))
     if problem.n * problem.k <= DENSE_ENTRIES:
         V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -247,7 +246,7 @@ class SparseLinearClassifier(LinearClassifier):
         memory.check(X, self.classes_.size)
         problem = make_problem(self, X, codes, weights)
         self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale)
-        problem = replace(problem, lam=self.alpha_)
+        problem = problem.with_penalty(self.alpha_)
         monitor = FitMonitor(self, problem, X, y, weights)
         start = self._start(problem)
         with shown(self.verbose):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from fenchel.lambda_max import smallest_null_penalty
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
 from fenchel.solve import Result, solve_problem
+from fenchel.solvers.continued import Continued
+from fenchel.solvers.registry import choose, get_solver
 from fenchel.validation import check_number
 
 
@@ -91,8 +93,12 @@ def walk(
 ) -> Iterator[tuple[float, Result]]:
     """Solve for one penalty after the other; only the last solution is kept in memory."""
     result: Result | None = None
+    name = options["solver"]
+    method = Continued(choose(problem) if name == "auto" else get_solver(name, None))
+    options = {**options, **more, "solver": method}
     for alpha in alphas:
-        result = solve_problem(replace(problem, lam=float(alpha)), start=result, **options, **more)
+        problem = problem.with_penalty(float(alpha))
+        result = solve_problem(problem, start=result, **options)
         yield float(alpha), result
 
 

@@ -25,6 +25,9 @@ BLOCK_ENTRIES = 1 << 22
 #: Below this part of non-zeros a product with a sparse matrix is the faster one.
 SPARSE = 0.1
 
+#: What a problem has computed and keeps that does not depend on lam.
+INDEPENDENT = ("at_zero", "nonnegative", "_repair")
+
 #: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
 Matrix: TypeAlias = Any
 
@@ -144,6 +147,13 @@ class Problem:
     def with_radius(self, radius: float | None) -> Problem:
         """The same data and penalty with another radius."""
         return replace(self, radius=radius)
+
+    def with_penalty(self, lam: float) -> Problem:
+        """The same data with another penalty; what is known and does not depend on it is kept."""
+        problem = replace(self, lam=lam)
+        kept = {name: self.__dict__[name] for name in INDEPENDENT if name in self.__dict__}
+        problem.__dict__.update(kept)
+        return problem
 
     def radius_bound(self) -> float:
         """A radius that contains every solution (rem:radius): ``P(0) / (lam min_j c_j)``.

@@ -11,8 +11,10 @@ from sklearn.preprocessing import StandardScaler
 import fenchel
 from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
 from fenchel.cross_validation import choose
-from fenchel.path import largest_penalty
+from fenchel.free_features import Repair
+from fenchel.path import largest_penalty, walk
 from fenchel.problem import Problem
+from fenchel.solve import solve_problem
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +106,31 @@ def test_other_scores(iris):
     X, y = iris
     model = SparseLinearClassifierCV(loss="softmax", alphas=3, cv=3, scoring="neg_log_loss")
     assert (model.fit(X, y).scores_ < 0).all()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_a_path_goes_on_from_what_the_solver_has_learnt(iris, loss):
+    """Every point ends like one that is solved alone from the same start, in fewer iterations."""
+    X, y = iris
+    problem = Problem.from_data(X, y, loss=loss, lam=0.0, fit_intercept=True)
+    grid = largest_penalty(problem) * np.geomspace(1.0, 1e-2, 12)
+    options = {"tol": 1e-6, "solver": "auto"}
+    start, followed, afresh = None, 0, 0
+    for alpha, result in walk(problem, grid, options):
+        alone = solve_problem(problem.with_penalty(alpha), start=start, **options)
+        assert result.status == alone.status == "converged"
+        assert result.primal >= alone.dual
+        assert alone.primal >= result.dual
+        start, followed, afresh = result, followed + result.n_iter, afresh + alone.n_iter
+    assert followed < 0.8 * afresh
+
+
+def test_what_does_not_depend_on_the_penalty_is_kept(iris):
+    X, y = iris
+    problem = Problem.from_data(X, y, loss="softmax", lam=0.1, penalty_factor=[0, 1, 1, 1])
+    problem.at_zero, problem.nonnegative, Repair.of(problem)
+    other = problem.with_penalty(0.2)
+    assert (other.lam, problem.lam) == (0.2, 0.1)
+    assert other.nonnegative is problem.nonnegative
+    assert Repair.of(other) is Repair.of(problem)
+    assert other.at_zero == problem.at_zero

@@ -19,8 +19,11 @@ class Sparsemax(Loss):
     smooth = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.value_and_argmax(Z, y)[0]
+
+    def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         V = self.argmax(Z, y)
-        return np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y)
+        return np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y), V
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = np.array(Z, dtype=np.float64)

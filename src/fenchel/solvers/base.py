@@ -56,6 +56,16 @@ class Solver(ABC):
     ) -> Any:
         """The state before the first iteration; ``horizon`` is the most iterations to come."""
 
+    def follow(
+        self, state: Any, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+    ) -> Any:
+        """The state for another penalty on the data of ``state``, which is used up.
+
+        ``start`` is the best point of the run that ended in ``state``. A solver that has more than
+        that to hand on says so here.
+        """
+        return self.init(problem, start, rng, horizon)
+
     @abstractmethod
     def advance(self, state: Any, n_steps: int) -> None:
         """Make ``n_steps`` iterations."""

@@ -67,6 +67,14 @@ class PrimalDual(PenalisedSolver):
         finish = 0.0 if LinearProgram.refuses(problem) else FINISH * problem.at_zero
         return State(problem, method, inner, finish=finish)
 
+    def follow(
+        self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+    ) -> State:
+        if not isinstance(state.method, ProximalNewton):
+            return self.init(problem, start, rng, horizon)
+        inner = state.method.follow(state.inner, problem, start, rng, horizon)
+        return State(problem, state.method, inner)
+
     @staticmethod
     def _begins_rough(problem: Problem) -> bool:
         """Whether hybrid gradient is worth its first iterations, which will tell the rest.

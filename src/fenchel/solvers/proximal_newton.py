@@ -46,6 +46,9 @@ SHORTEST = 1e-6
 #: The proximal step on V grows by this factor from one centre to the next.
 ETA_GROWTH = 3.0
 
+#: The next point of a path begins with at least this damping: less asks for a long line search.
+FOLLOW_DAMPING = 1e-4
+
 
 @dataclass
 class State:
@@ -98,14 +101,27 @@ class ProximalNewton(PenalisedSolver):
                 centre = np.full((problem.n, problem.k), 1.0 / problem.k)
             else:
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
-        eta = 1.0 / max(problem.at_zero, 1e-300)  # scores are of the size of the loss
         state = State(
-            problem, Columns.of(problem.design), entries, Z, np.empty_like(Z), 0.0, centre, eta,
-            problem.design.column_norms(problem.weights) ** 2,
+            problem, Columns.of(problem.design), entries, Z, np.empty_like(Z), 0.0, centre,
+            _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
         self._evaluate(state)
         if problem.loss.smooth:
             state.by_class = Progress()
+        return state
+
+    def follow(
+        self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+    ) -> State:
+        """Keep the working set, the damping, and, with V as the centre, nearly the step."""
+        state.problem = problem
+        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+        state.Z = problem.design.matmul(U)  # afresh: no rounding adds up along a path
+        if state.centre is not None:
+            state.centre, state.V = state.V, state.centre
+            state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
+        state.damping = max(state.damping, FOLLOW_DAMPING)
+        self._evaluate(state)
         return state
 
     def advance(self, state: State, n_steps: int) -> None:
@@ -343,3 +359,8 @@ class ProximalNewton(PenalisedSolver):
             else:
                 state.V[rows] = V
             state.value += float(problem.weights[rows] @ losses)
+
+
+def _first_eta(problem: Problem) -> float:
+    """The first step of the proximal term: scores are of the size of the loss."""
+    return 1.0 / max(problem.at_zero, 1e-300)
