@@ -63,7 +63,7 @@ class State:
     tried: int = 0  # steps so far, also those that were too long
     iteration: int = 0
     restart_gap: float = np.inf
-    # of the last look: the U of the lower primal value, the V of the higher dual value, their gap
+    # of the best look: the U of the lower primal value, the V of the higher dual value, their gap
     best: tuple[np.ndarray, np.ndarray] | None = None
     gap: float = np.inf
 
@@ -159,10 +159,11 @@ class HybridGradient(PenalisedSolver):
         state.products.gradient(average.V, average.G)
         primal, dual = bounds(problem, now)
         mean_primal, mean_dual = bounds(problem, average)
-        lower = now if primal <= mean_primal else average
-        higher = now if dual >= mean_dual else average
-        state.best = lower.U.copy(), higher.V.copy()
-        state.gap = min(primal, mean_primal) - max(dual, mean_dual)
+        found = min(primal, mean_primal) - max(dual, mean_dual)
+        if found < state.gap:
+            lower = now if primal <= mean_primal else average
+            higher = now if dual >= mean_dual else average
+            state.best, state.gap = (lower.U.copy(), higher.V.copy()), found
         gap = min(primal - dual, mean_primal - mean_dual)
         if gap <= DECAY * state.restart_gap:
             state.restart_gap = gap

@@ -19,11 +19,12 @@ from fenchel.solvers.proximal_newton import ProximalNewton
 DENSE_ENTRIES = 1 << 25
 
 #: Hybrid gradient goes on as long as the gap halves within so many of its iterations: few where V
-#: is not sparse, because each of them costs two dense products then.
+#: is not sparse, because each of them costs two dense products then. Where it is, they may be a
+#: third of all: the last digits take longer.
 PATIENCE, PATIENCE_SPARSE = 10, 120
 
-#: Newton steps are left for a linear program below this gap, in parts of P(0); and where that was
-#: too large, below this part of the gap at which it was.
+#: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
+#: large, below this part of the gap at which it was.
 FINISH, AGAIN = 3e-3, 0.1
 
 
@@ -35,7 +36,7 @@ class State:
     reference: float = np.inf  # the gap that has to halve, and since when
     since: int = 0
     finish: float = 0.0  # a gap at which a linear program is tried
-    newton: Any = None  # where Newton steps were left for it
+    before: Any = None  # the method that was left for it, and its state
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
@@ -54,7 +55,7 @@ class PrimalDual(PenalisedSolver):
     """
 
     name: ClassVar[str] = "primal-dual"
-    default_max_iter: ClassVar[int] = 2000
+    default_max_iter: ClassVar[int] = 20_000
     check_growth: ClassVar[float] = 1.0
 
     def init(
@@ -88,16 +89,16 @@ class PrimalDual(PenalisedSolver):
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
-            if isinstance(state.method, ProximalNewton) and state.inner.gap <= state.finish:
+            if isinstance(state.method, ProximalNewton):
                 self._try_vertex(state)
             state.method.advance(state.inner, 1)
             if isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
                 state.check += state.method.iterations_to_check(state.problem, state.inner)
                 self._hand_over_in_time(state)
+                self._try_vertex(state)
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
-                state.note = "the linear program is too large: Newton steps again"
-                state.method, state.inner = ProximalNewton(), state.newton
-                state.method.advance(state.inner, 1)
+                state.method, state.inner = state.before
+                state.note = f"the linear program is too large: {state.method.name} again"
 
     def _hand_over_in_time(self, state: State) -> None:
         """Go on with Newton steps when hybrid gradient no longer pays."""
@@ -105,7 +106,8 @@ class PrimalDual(PenalisedSolver):
         if inner.gap <= 0.5 * state.reference:
             state.reference, state.since = inner.gap, inner.iteration
         sparse = np.count_nonzero(inner.now.V) < SPARSE * inner.now.V.size
-        if inner.iteration - state.since < (PATIENCE_SPARSE if sparse else PATIENCE):
+        patience = max(PATIENCE_SPARSE, inner.iteration // 3) if sparse else PATIENCE
+        if inner.iteration - state.since < patience:
             return
         point = state.method.points(inner)[0]
         method = ProximalNewton()
@@ -119,14 +121,17 @@ class PrimalDual(PenalisedSolver):
 
     @staticmethod
     def _try_vertex(state: State) -> None:
-        """Go on with the linear program of what is active at the point of the Newton steps."""
-        method, newton = LinearProgram(), state.inner
-        point = state.method.points(newton)[0]
+        """Close enough, go on with the linear program of what is active, if it is small."""
+        gap = state.inner.gap
+        if gap > state.finish:
+            return
+        state.finish = AGAIN * gap
+        method, point = LinearProgram(), state.method.points(state.inner)[0]
         inner = method.init(state.problem, Start(point.U, point.V), np.random.default_rng(0), 1)
-        state.finish = AGAIN * newton.gap
         if not inner.failed:
-            state.note = f"a linear program of what is active at gap {newton.gap:.1e}"
-            state.newton, state.method, state.inner = newton, method, inner
+            state.note = f"a linear program of what is active at gap {gap:.1e}"
+            state.before = state.method, state.inner
+            state.method, state.inner = method, inner
 
     def points(self, state: State) -> list[Point]:
         return state.method.points(state.inner)
