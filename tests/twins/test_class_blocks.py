@@ -11,6 +11,7 @@ from fenchel.design import make_design
 from fenchel.kernels.class_blocks import (
     class_curvature,
     class_steps,
+    lasting,
     products_at,
     sparse_class_steps,
 )
@@ -41,15 +42,32 @@ def diagonal(V: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def test_class_curvature_is_the_diagonal_of_the_hessian_and_a_part_of_its_mean(case) -> None:
     _, V, w, _, _, rng = case
-    H = V * rng.random((V.shape[0], 1))  # rows of any sum
+    n = V.shape[0]
+    H = V * rng.random((n, 1))  # rows of any sum
     H[3] = 0.0
+    y = np.where(np.arange(n) % 2, 2, 3)
     classes = np.array([0, 3])
-    out = np.empty((2, V.shape[0]))
-    class_curvature(H, w, classes, 0.2, out)
+    out = np.empty((2, n))
+    class_curvature(H, y, w, classes, 0.2, out)
     with np.errstate(invalid="ignore"):
         expected = np.nan_to_num(diagonal(H, w))[:, classes].T
+        p = H[:, 3] / H.sum(axis=1)
+    # the bound of the logistic function in place of p (1 - p), for samples of the class
+    z = np.log(p / (1.0 - p))
+    bound = np.tanh(z / 2.0) / (2.0 * z)
+    expected[1] *= np.where((y == 3) & (np.arange(n) != 3), bound / (p * (1.0 - p)), 1.0)
     expected = expected + 0.2 * expected.sum(axis=1, keepdims=True) * w
     np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def test_the_lasting_curvature_bounds_the_logistic_loss_everywhere() -> None:
+    z = np.linspace(-30.0, 30.0, 2001)
+    for start in (-20.0, -3.0, -1e-4, 0.0, 2.0, 15.0):
+        p = 1.0 / (1.0 + np.exp(-start))
+        curvature = lasting(p) * p * (1.0 - p)
+        above = np.log1p(np.exp(start)) + p * (z - start) + 0.5 * curvature * (z - start) ** 2
+        assert (np.logaddexp(0.0, z) <= above + 1e-6).all()
+        assert curvature <= 0.25 + 1e-6
 
 
 def blocks_of(case) -> tuple[list[np.ndarray], tuple]:

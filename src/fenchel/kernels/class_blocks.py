@@ -6,6 +6,8 @@ class, and their block of the Hessian is stored from ``offset[t]`` on.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -16,7 +18,18 @@ BLOCK = 32
 
 
 @njit(cache=True, nogil=True)
-def class_curvature(H, weights, classes, least, out):
+def lasting(p):
+    """How much more than ``p (1 - p)`` the curvature of a logistic loss is on a way of any length.
+
+    The bound of Jaakkola and Jordan, ``tanh(z/2) / (2 z)`` at the log-odds z of p.
+    """
+    if abs(p - 0.5) < 1e-3:
+        return 1.0
+    return abs(1.0 - 2.0 * p) / (2.0 * abs(math.log(p / (1.0 - p))) * p * (1.0 - p))
+
+
+@njit(cache=True, nogil=True)
+def class_curvature(H, y, weights, classes, least, out):
     """``out[t, i] = weights_i (h_il - h_il^2 / sum_m h_im)`` for the class l = ``classes[t]``.
 
     That is the diagonal of the Hessian in the scores. To it comes ``least`` times its mean over the
@@ -32,6 +45,8 @@ def class_curvature(H, weights, classes, least, out):
             for i in range(start, stop):
                 h = H[i, classes[t]]
                 out[t, i] = weights[i] * h * (1.0 - h / total[i]) if total[i] > 0.0 else 0.0
+                if y[i] == classes[t] and 0.0 < h < total[i]:
+                    out[t, i] *= lasting(h / total[i])
     for t in range(classes.size):
         mean = 0.0
         for i in range(n):

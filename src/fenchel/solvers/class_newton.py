@@ -43,6 +43,9 @@ STEPS = 6
 #: No hand-over while more than this part of the non-zeros came or went since the last look.
 UNSETTLED = 0.2
 
+#: A refreshed working set may take in as many entries a class: they cost these steps little.
+NEW_BY_CLASS = 4
+
 #: The damping that Newton steps begin with after a hand-over, close to the solution.
 DAMPING = 1e-4
 
@@ -63,7 +66,7 @@ class Blocks:
         bounds = np.append(first, entries.klass.size).astype(np.int64)
         curvature = np.empty((classes.size, problem.n))
         kernels.class_curvature(
-            problem.loss.curvature(V, 1.0), problem.weights, classes, LEAST, curvature
+            problem.loss.curvature(V, 1.0), problem.y, problem.weights, classes, LEAST, curvature
         )
         if columns.sparse:
             indptr, indices, data, _ = columns.data

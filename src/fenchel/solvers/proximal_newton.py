@@ -15,6 +15,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
+    NEW_BY_CLASS,
     SCALES,
     SHORTER,
     STEPS,
@@ -147,7 +148,8 @@ class ProximalNewton(PenalisedSolver):
 
     def _iterate(self, state: State) -> None:
         problem = state.problem
-        limit = most_new(problem, int(np.count_nonzero(state.entries.u)))
+        least = 0 if state.by_class is None else NEW_BY_CLASS
+        limit = most_new(problem, int(np.count_nonzero(state.entries.u)), least)
         feature, klass, _, scale = violators(problem, state.V, limit)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
@@ -207,24 +209,23 @@ class ProximalNewton(PenalisedSolver):
         blocks, below = progress.blocks, self._below(state, penalty)
         assert blocks is not None
         s = np.empty_like(g)
-        best = np.inf if not progress.values else None
+        first = not progress.values
+        start = best = self._objective(state)
         while progress.scale <= SCALES[1]:
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
             self._centre_free(state, s, below)
             state.columns.add_product(state.Z, state.entries, s)
             self._evaluate(state)
             value = state.value + float(penalty @ np.abs(state.entries.u + s))
-            if best is None:
-                if progress.accepts(value, quadratic):
-                    return s, quadratic
-                progress.scale *= SHORTER
-            elif value < best:
-                best = value
-                progress.scale *= SHORTER
-            else:
-                best = None
-                progress.values.append(np.inf)
+            if first and start > best < value:  # the step before was better
+                first = False
+                progress.values.append(start)
                 progress.scale /= SHORTER
+            elif not first and progress.accepts(value, quadratic):
+                return s, quadratic
+            else:
+                best = min(best, value)
+                progress.scale *= SHORTER
             state.columns.add_product(state.Z, state.entries, -s)
         self._evaluate(state)
         return None

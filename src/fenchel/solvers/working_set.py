@@ -25,9 +25,10 @@ SMALL_BLOCK = 16
 MANY = 0.3
 
 
-def most_new(problem: Problem, nonzeros: int) -> int:
-    """How many entries a refreshed working set takes in at most."""
-    least = min(MIN_NEW, max(MIN_NEW_SMALL, problem.d * problem.k // 10))
+def most_new(problem: Problem, nonzeros: int, by_class: int = 0) -> int:
+    """How many entries a refreshed working set takes in at most: not less than so many a class."""
+    least = max(MIN_NEW, by_class * problem.k)
+    least = min(least, max(MIN_NEW_SMALL, problem.d * problem.k // 10))
     return max(least, GROWTH * nonzeros)
 
 
