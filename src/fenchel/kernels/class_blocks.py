@@ -19,11 +19,12 @@ BLOCK = 32
 
 @njit(cache=True, nogil=True)
 def lasting(p):
-    """How much more than ``p (1 - p)`` the curvature of a logistic loss is on a way of any length.
+    """How much more than ``p (1 - p)`` the curvature of a logistic loss is on a long way upwards.
 
-    The bound of Jaakkola and Jordan, ``tanh(z/2) / (2 z)`` at the log-odds z of p.
+    For a probability p < 1/2 that is to grow: the bound of Jaakkola and Jordan for ways of any
+    length, ``tanh(z/2) / (2 z)`` at the log-odds z of p. Above 1/2 the curvature only falls.
     """
-    if abs(p - 0.5) < 1e-3:
+    if p > 0.499:
         return 1.0
     return abs(1.0 - 2.0 * p) / (2.0 * abs(math.log(p / (1.0 - p))) * p * (1.0 - p))
 
@@ -32,8 +33,9 @@ def lasting(p):
 def class_curvature(H, y, weights, classes, least, out):
     """``out[t, i] = weights_i (h_il - h_il^2 / sum_m h_im)`` for the class l = ``classes[t]``.
 
-    That is the diagonal of the Hessian in the scores. To it comes ``least`` times its mean over the
-    samples: where a class is certain of nearly all of them, a step would be far too long.
+    That is the diagonal of the Hessian in the scores, times ``lasting`` for the true class: from
+    uniform probabilities of many classes a step would be far too long. To it comes ``least`` times
+    its mean over the samples: a class may be certain of nearly all of them.
     """
     n = H.shape[0]
     total = np.empty(n)

@@ -227,8 +227,9 @@ def dense_product(
     out = np.zeros((k, Xt.shape[1]))
     for e in range(feature.size):
         if s[e] != 0.0:
-            for i in range(Xt.shape[1]):
-                out[klass[e], i] += s[e] * Xt[feature[e], i]
+            column, x = out[klass[e]], Xt[feature[e]]
+            for i in range(x.size):
+                column[i] += s[e] * x[i]
     return np.ascontiguousarray(out.T)
 
 

@@ -120,8 +120,10 @@ class Columns:
 
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
-        if not self.sparse and 8 * np.count_nonzero(values) > self.data[0].shape[0] * k:
-            return self.data[0].T @ entries.matrix(values, (self.data[0].shape[0], k)).toarray()
+        if not self.sparse and 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
+            S = np.zeros((self.data[0].shape[0], k))
+            S[entries.feature, entries.klass] = values
+            return self.data[0].T @ S
         return self._product(*self.data, entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
