@@ -37,18 +37,24 @@ def class_curvature(H, y, weights, classes, least, out):
     uniform probabilities of many classes a step would be far too long. To it comes ``least`` times
     its mean over the samples: a class may be certain of nearly all of them.
     """
-    n = H.shape[0]
-    total = np.empty(n)
+    n, k = H.shape
+    part = np.empty(n)  # one over the sum of a row
+    place = np.full(k, -1)
+    for t in range(classes.size):
+        place[classes[t]] = t
     for start in range(0, n, BLOCK):  # blocks, because H is read by rows and out written by columns
         stop = min(start + BLOCK, n)
         for i in range(start, stop):
-            total[i] = H[i].sum()
+            total = H[i].sum()
+            part[i] = 1.0 / total if total > 0.0 else 0.0
         for t in range(classes.size):
+            l = classes[t]
             for i in range(start, stop):
-                h = H[i, classes[t]]
-                out[t, i] = weights[i] * h * (1.0 - h / total[i]) if total[i] > 0.0 else 0.0
-                if y[i] == classes[t] and 0.0 < h < total[i]:
-                    out[t, i] *= lasting(h / total[i])
+                out[t, i] = weights[i] * H[i, l] * (1.0 - H[i, l] * part[i])
+    for i in range(n):
+        t, p = place[y[i]], H[i, y[i]] * part[i]
+        if t >= 0 and p > 0.0:
+            out[t, i] *= lasting(p)
     for t in range(classes.size):
         mean = 0.0
         for i in range(n):
