@@ -20,8 +20,12 @@ GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
 
 def most_new(problem: Problem, nonzeros: int) -> int:
     """How many entries a refreshed working set takes in at most."""
-    least = min(MIN_NEW, max(MIN_NEW_SMALL, problem.d * problem.k // 10))
-    return max(least, GROWTH * nonzeros)
+    return max(first_entries(problem.d, problem.k), GROWTH * nonzeros)
+
+
+def first_entries(d: int, k: int) -> int:
+    """How many entries the first working set has at most."""
+    return min(MIN_NEW, max(MIN_NEW_SMALL, d * k // 10))
 
 
 @dataclass
