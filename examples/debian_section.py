@@ -30,12 +30,14 @@ def main() -> None:
     print(f"test accuracy {hits[:, 0].mean():.3f}, among the best three {hits.any(1).mean():.3f}\n")
     for label, start, stop in zip(model.classes_, coef.indptr, coef.indptr[1:], strict=False):
         best = np.argsort(-coef.data[start:stop])[:6]
-        print(f"  {label:<16} {', '.join(names[coef.indices[start:stop][best]])}")
+        words_of = ", ".join(names[coef.indices[start:stop][best]])
+        print(f"  {label:<16} {words_of or '(no word)'}")
     counts = np.diff(coef.indptr)
     order = np.argsort(counts)
     figure, (axes,) = new_figure(1, width=6, height=8)
     axes.barh(model.classes_[order], counts[order])
     axes.tick_params(axis="y", labelsize=6)
+    axes.margins(y=0.01)
     axes.set(xlabel="words used", title="how many words a section needs")
     print(f"\npicture: {save_figure(figure, 'examples-output/debian_section.png')}")
 

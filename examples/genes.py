@@ -34,8 +34,13 @@ def main() -> None:
     axes[0].semilogx(path.alphas, path.nonzeros, marker="o", label="non-zeros")
     axes[0].axvline(model.alpha_, color="grey", linestyle="--", label="chosen")
     axes[0].set(xlabel="alpha", ylabel="coefficients used", title="regularisation path")
+    ticks = [0.02, 0.05, 0.1, 0.2]
+    axes[0].set_xticks(ticks, [str(tick) for tick in ticks])
+    axes[0].set_xticks([], minor=True)
     axes[0].legend()
-    plot_coefficients(axes[1], coef[:, used].T, f"the {used.size} genes")
+    plot_coefficients(axes[1], coef[:, used].T, f"the {used.size} genes that are used")
+    axes[1].set_yticks(range(model.classes_.size), model.classes_, fontsize=8)
+    axes[1].set(xlabel="gene", ylabel="")
     print(f"picture: {save_figure(figure, 'examples-output/genes.png')}")
 
 

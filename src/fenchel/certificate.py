@@ -119,14 +119,17 @@ def _onto_simplex(V: Matrix) -> Matrix:
         raise ValueError(
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
-    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]
+    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]  # never V itself
 
 
 def _match_masses(problem: Problem, V: Matrix) -> Matrix:
-    """Give every class the mass that it has in the labels (the constraint of the intercept)."""
+    """Give every class the mass that it has in the labels (the constraint of the intercept).
+
+    An array is changed in place: that of :func:`_onto_simplex` is a copy already.
+    """
     w = problem.weights
     masses = np.bincount(problem.y, weights=w, minlength=problem.k)
-    V = V.toarray() if sp.issparse(V) else V.copy()
+    V = V.toarray() if sp.issparse(V) else V
     V[:, masses == 0.0] = 0.0  # a class without samples can have none
     sums = V.sum(axis=1)
     V[sums == 0.0] = masses

@@ -119,7 +119,7 @@ class SparseLinearClassifierCV(LinearClassifier):
                 f"selection must be 'best' or 'one-standard-error', found {self.selection!r}."
             )
         X, codes, weights = read_training_data(self, X, y, sample_weight)
-        memory.check(X, self.classes_.size)
+        memory.check(X, self.classes_.size, self.loss)
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
         self.alphas_ = penalties(problem, self.alphas, eps=self.eps, scale=self.alpha_scale)
         y = self.classes_[codes]

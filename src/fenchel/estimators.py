@@ -243,7 +243,7 @@ class SparseLinearClassifier(LinearClassifier):
         The order of the samples does not matter: see :mod:`fenchel.samples`.
         """
         X, codes, weights = read_training_data(self, X, y, sample_weight)
-        memory.check(X, self.classes_.size)
+        memory.check(X, self.classes_.size, self.loss)
         problem = make_problem(self, X, codes, weights)
         self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale)
         problem = problem.with_penalty(self.alpha_)
@@ -278,7 +278,7 @@ class SparseLinearClassifier(LinearClassifier):
         reader = BaseEstimator.__new__(type(self))
         reader.__dict__.update(self.get_params(deep=False))
         X, codes, weights = read_training_data(reader, X, y, sample_weight)
-        memory.check(X, reader.classes_.size)
+        memory.check(X, reader.classes_.size, self.loss)
         problem = make_problem(reader, X, codes, weights)
         with shown(self.verbose):
             grid = penalties(problem, alphas, eps=eps, scale=self.alpha_scale)

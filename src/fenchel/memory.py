@@ -1,4 +1,4 @@
-"""Memory that a fit is sure to need, known before any of it is taken."""
+"""The memory that a fit takes, known before any of it is taken."""
 
 from __future__ import annotations
 
@@ -8,43 +8,69 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.problem import Matrix
+from fenchel.losses import Loss, get_loss
+from fenchel.problem import BLOCK_ENTRIES, Matrix
+from fenchel.solvers.primal_dual import DENSE_ENTRIES
+from fenchel.solvers.working_set import first_entries
 
-#: Arrays of the size of the scores (n x k) that are held at the same time: X U, V and the centre,
-#: the best V so far, and the next X U and V of a step.
-SCORE_ARRAYS = 6
+#: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, the change of it, V
+#: and the centre or what is to be certified, the best V of both bounds, the curvature and where it
+#: is not zero.
+SCORE_ARRAYS = 9
+
+#: Blocks of the gradient (d x k) at the same time.
+GRADIENT_BLOCKS = 3
+
+#: Arrays of the size of the scores and of U that the hybrid gradient steps hold together with a
+#: check: three points with their products, sums, the last restart and the best point.
+HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
+
+#: Bytes for a non-zero of a sparse X: rows and columns (12 each), and the scaled copy of which the
+#: norms of the columns are made.
+SPARSE_BYTES = 44
+
+#: A step on a dense X gathers its rows for the entries that it works on: a value and a position.
+PACKED_BYTES = 12
 
 
-def estimate_memory(X: Any, y: Any) -> int:
-    """Bytes that fitting a model is sure to add to those of X and y.
+def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
+    """Bytes that fitting a model adds to those of X and y at the peak, to about 20%.
 
-    Counted are X by rows and by columns and the arrays of the size of the scores. What a step
-    needs besides grows with the number of features that the model uses, which only the fit finds:
-    read the result as a lower bound.
+    It is for ``solver="auto"`` and an intercept, and for data that is large enough to matter, from
+    100 MB or so. Counted are X by rows and by columns, arrays of the size of the scores and of the
+    gradient, and what a Newton step gathers. The last grows with the features that a
+    model uses: dense data with very many samples and a small penalty can take more.
 
     Parameters
     ----------
     X : (n, d) array or scipy sparse.
     y : (n,) labels, or the number of classes.
+    loss : as in :class:`~fenchel.SparseLinearClassifier`.
     """
     k = int(y) if isinstance(y, int | np.integer) else np.unique(np.asarray(y)).size
-    return fit_bytes(X if sp.issparse(X) else np.asarray(X), k)
+    return fit_bytes(X if sp.issparse(X) else np.asarray(X), k, loss)
 
 
-def fit_bytes(X: Matrix, k: int) -> int:
+def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     """The same for k classes."""
     n, d = X.shape
-    design = 12 * X.nnz + 4 * (n + d) if sp.issparse(X) else n * d * X.dtype.itemsize
-    return 2 * design + 8 * SCORE_ARRAYS * n * k
+    scores, gradient = 8 * n * k, 8 * d * k
+    newton = SCORE_ARRAYS * scores + GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+    if sp.issparse(X):
+        return SPARSE_BYTES * (X.nnz + n) + newton
+    work = newton + PACKED_BYTES * n * first_entries(d, k)
+    if not get_loss(loss).smooth and (n + d) * k <= DENSE_ENTRIES:
+        work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
+    return 2 * n * (d + 1) * X.dtype.itemsize + work
 
 
-def check(X: Matrix, k: int) -> None:
+def check(X: Matrix, k: int, loss: str | Loss) -> None:
     """Raise MemoryError where a fit cannot fit into the memory that is free."""
-    needed, free = fit_bytes(X, k), available_memory()
+    needed, free = fit_bytes(X, k, loss), available_memory()
     if free is not None and needed > free:
         n = X.shape[0]
         raise MemoryError(
-            f"{n} samples and {k} classes need at least {needed / 2**30:.3g} GiB, of which "
+            f"{n} samples and {k} classes need about {needed / 2**30:.3g} GiB, of which "
             f"{8 * SCORE_ARRAYS * n * k / 2**30:.3g} GiB are for scores and dual variables, but "
             f"{free / 2**30:.3g} GiB are free: fit at most {int(n * free / needed)} of these rows, "
             "or merge rare classes."

@@ -1,8 +1,10 @@
-"""The memory that is known before a fit: a true lower bound, and a refusal that helps."""
+"""The memory that is known before a fit: the peak within 20%, and a refusal that helps."""
 
 from __future__ import annotations
 
-import tracemalloc
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,22 +13,24 @@ import scipy.sparse as sp
 import fenchel
 from fenchel import SparseLinearClassifier, estimate_memory, memory
 
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_fit_takes_at_least_the_estimate(sparse):
-    rng = np.random.default_rng(0)
-    n, k = 2000, 40
-    y = np.arange(n) % k
-    X = np.eye(k)[y] + 0.1 * rng.standard_normal((n, k))
-    X = sp.csr_array(X * (np.abs(X) > 0.1)) if sparse else X
-    model = SparseLinearClassifier(alpha=0.01, max_iter=4, tol=0.1)
-    model.fit(X[:200], y[:200])  # compile first
-    tracemalloc.start()
-    model.fit(X, y)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 0.3 * peak < estimate_memory(X, y) < peak
-    assert estimate_memory(X, k) == estimate_memory(X, y)
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's")
+@pytest.mark.parametrize("case", ["wide softmax", "tall softmax", "long text"])
+def test_the_estimate_is_within_a_fifth_of_the_peak(case):
+    """In a process of its own; the sizes are such that arrays dominate."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), case, "--here"], capture_output=True, text=True, check=True
+    )
+    ratio = float(done.stdout.split()[-2])
+    assert 0.8 <= ratio <= 1.2, done.stdout
+
+
+def test_the_number_of_classes_is_enough():
+    X, y = sp.random_array((50, 20), density=0.2, format="csr"), np.arange(50) % 7
+    assert estimate_memory(X, 7) == estimate_memory(X, y)
+    assert estimate_memory(X.toarray(), 7, "softmax") < estimate_memory(X.toarray(), 700, "softmax")
 
 
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):

@@ -37,8 +37,8 @@ class DenseDesign(Design):
         if self.X.dtype == np.float64 and not sp.issparse(U):
             return self.X @ U
         out = np.empty((self.shape[0], U.shape[1]))
-        for rows, block in self._blocks():
-            # sparse.T @ dense.T keeps a sparse U sparse
+        for rows, block in self._blocks(whole=not sp.issparse(U)):
+            # sparse.T @ dense.T keeps a sparse U sparse, and copies the block by columns
             out[rows] = (U.T @ block.T).T if sp.issparse(U) else block @ U
         return out
 

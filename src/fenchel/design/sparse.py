@@ -38,6 +38,8 @@ class SparseDesign(Design):
         return product.toarray() if sp.issparse(product) else product
 
     def rows(self, start: int, stop: int) -> SparseDesign:
+        if stop - start == self.shape[0]:
+            return self  # a slice would be a copy
         return SparseDesign(self.X[start:stop])
 
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -257,7 +257,10 @@ def sparse_product(
 def drop_unused(
     position: np.ndarray, row: np.ndarray, weight: np.ndarray, share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keep the positions that some entry meets, and renumber ``position`` in place."""
+    """Keep the positions that some entry meets, and renumber ``position`` in place.
+
+    What is returned are the beginnings of the given arrays, overwritten: they are large.
+    """
     number = np.zeros(row.size + 1, np.int32)
     for q in range(position.size):
         number[position[q] + 1] = 1
@@ -265,8 +268,8 @@ def drop_unused(
         number[p + 1] += number[p]
     for q in range(position.size):
         position[q] = number[position[q]]
-    keep = np.empty(number[-1], np.int64)
     for p in range(row.size):
         if number[p + 1] > number[p]:
-            keep[number[p]] = p
-    return row[keep], weight[keep], share[keep]
+            q = number[p]
+            row[q], weight[q], share[q] = row[p], weight[p], share[p]
+    return row[: number[-1]], weight[: number[-1]], share[: number[-1]]

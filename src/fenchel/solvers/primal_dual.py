@@ -117,6 +117,7 @@ class PrimalDual(PenalisedSolver):
             f"did not halve in the last {inner.iteration - state.since}"
         )
         state.method = method
+        state.inner = inner = None  # its copy of X goes before another is made
         state.inner = method.init(state.problem, Start(point.U, point.V), rng, 1)
 
     @staticmethod

@@ -27,9 +27,12 @@ MANY = 0.3
 
 def most_new(problem: Problem, nonzeros: int, by_class: int = 0) -> int:
     """How many entries a refreshed working set takes in at most: not less than so many a class."""
-    least = max(MIN_NEW, by_class * problem.k)
-    least = min(least, max(MIN_NEW_SMALL, problem.d * problem.k // 10))
-    return max(least, GROWTH * nonzeros)
+    return max(first_entries(problem.d, problem.k, by_class), GROWTH * nonzeros)
+
+
+def first_entries(d: int, k: int, by_class: int = 0) -> int:
+    """How many entries the first working set has at most."""
+    return min(max(MIN_NEW, by_class * k), max(MIN_NEW_SMALL, d * k // 10))
 
 
 @dataclass

@@ -1,0 +1,119 @@
+"""Memory that a fit takes, against what ``estimate_memory`` says before (fresh process each).
+
+    python benchmarks/memory.py [CASE ...]
+
+Measured is the growth of the peak resident memory during fit, of a process that has compiled
+every kernel on a small problem before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import subprocess
+import sys
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel import SparseLinearClassifier, estimate_memory
+from fenchel.solvers import l1_model
+
+MB = 1e6
+
+
+def dense(n: int, d: int, k: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    """Classes around centres that differ in a few features."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % k
+    X = rng.standard_normal((n, d), dtype=np.float32).astype(dtype)
+    for l in range(k):
+        X[y == l, (7 * l) % d] += 3
+        X[y == l, (11 * l + 3) % d] -= 2
+    return X, y
+
+
+def text(n: int, d: int, k: int, words: int) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows of rare and frequent words, some of which belong to a class; of length one."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % k
+    common = np.minimum((d * rng.random((n, words)) ** 3).astype(np.int64), d - 1)
+    own = (y[:, None] * 97 + rng.integers(0, 30, (n, words))) % d
+    columns = np.where(rng.random((n, words)) < 0.3, own, common)
+    rows = np.repeat(np.arange(n), words)
+    X = sp.csr_array((np.ones(n * words), (rows, columns.ravel())), shape=(n, d))
+    X.data = 1 + np.log(X.data)
+    return sp.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), y
+
+
+#: name -> (data, its arguments, loss, alpha)
+CASES: dict[str, tuple[Any, tuple, str, float]] = {
+    "tall hinge": (dense, (60_000, 60, 20), "hinge", 3e-2),
+    "tall softmax": (dense, (60_000, 60, 20), "softmax", 1e-2),
+    "wide hinge": (dense, (300, 40_000, 10), "hinge", 5e-2),
+    "wide softmax": (dense, (300, 40_000, 10), "softmax", 2e-2),
+    "wide float32": (dense, (600, 40_000, 10, "float32"), "sparsemax", 2e-2),
+    "square hinge": (dense, (1500, 1500, 800), "hinge", 1e-3),
+    "text hinge": (text, (20_000, 30_000, 50, 40), "hinge", 3e-4),
+    "text softmax": (text, (20_000, 30_000, 50, 40), "softmax", 3e-4),
+    "text sparsemax": (text, (20_000, 30_000, 50, 40), "sparsemax", 1e-4),
+    "long text": (text, (20_000, 50_000, 20, 200), "sparsemax", 1e-3),
+    "many classes": (text, (20_000, 20_000, 400, 20), "sparsemax", 1e-4),
+    "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
+}
+
+
+def resident(which: str) -> float:
+    """Resident memory of this process in MB: VmRSS, or VmHWM for its peak since ``forget``."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith(which))
+    return int(line.split()[1]) * 1024 / MB
+
+
+def forget() -> None:
+    """Give back what is free, and measure peaks from here on."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def measure(case: str) -> None:
+    """Fit one case and print what it took."""
+    make, shape, loss, alpha = CASES[case]
+    small = (200, *(min(size, 200) for size in shape[1:2]), 5, *shape[3:])
+    model = SparseLinearClassifier(loss, alpha, max_iter=30)
+    X, y = make(*small)
+    for size in (0, l1_model.DENSE_SIZE):  # compile both ways to solve the model of a step
+        with mock.patch.object(l1_model, "DENSE_SIZE", size):
+            model.fit(X, y)
+    X, y = make(*shape)
+    forget()
+    before = resident("VmRSS")
+    model.fit(X, y)
+    taken = resident("VmHWM") - before
+    estimate = estimate_memory(X, y, loss) / MB
+    print(
+        f"{case:<20}{estimate:>10.0f} MB{taken:>10.0f} MB{estimate / taken:>8.2f}  {model.status_}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("case", nargs="*", default=list(CASES))
+    parser.add_argument("--here", action="store_true", help="measure in this process")
+    options = parser.parse_args()
+    if options.here:
+        measure(options.case[0])
+        return
+    print(f"{'case':<20}{'estimate':>13}{'measured':>13}{'ratio':>8}", flush=True)
+    for case in options.case:
+        subprocess.run([sys.executable, __file__, case, "--here"], check=True)
+
+
+if __name__ == "__main__":
+    main()
