@@ -58,7 +58,7 @@ def report(name: str, loss: str, X, y, n_alphas: int, eps: float, repeats: int) 
         began = time.process_time()
         last = SparseLinearClassifier(loss, alpha=float(path.alphas[-1])).fit(X, y)
         alones.append(time.process_time() - began)
-    whole, alone = min(wholes[1:]), min(alones[1:])
+    whole, alone = min(wholes[1:] or wholes), min(alones[1:] or alones)
     largest = max(path.dual_gaps) / SCALE[loss](len(path.classes))
     print(
         f"{name:<12}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"

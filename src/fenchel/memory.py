@@ -38,8 +38,10 @@ def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
 
     It is for ``solver="auto"`` and an intercept, and for data that is large enough to matter, from
     100 MB or so. Counted are X by rows and by columns, arrays of the size of the scores and of the
-    gradient, and what a Newton step gathers. The last grows with the features that a
-    model uses: dense data with very many samples and a small penalty can take more.
+    gradient, and what a Newton step gathers; how many was set on the cases of benchmarks/memory.py.
+    A penalty so large that the fit ends at once takes less than half. What a step
+    gathers grows with the features that a model uses: dense data with very many samples and a small
+    penalty can take more.
 
     Parameters
     ----------
