@@ -66,8 +66,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class with the highest score, (n,), without ever holding all scores."""
-        columns, _ = prediction.top(self._read(X), self.coef_, self.intercept_, 1)
-        return self.classes_[columns[:, 0]]
+        return self._topk(self._read(X), 1)[0][:, 0]
 
     def predict_topk(
         self, X: Any, n_top: int = 5, *, return_scores: bool = False
@@ -82,9 +81,18 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 f"n_top must be between 1 and the number of classes ({self.classes_.size}), "
                 f"found {n_top}."
             )
-        columns, values = prediction.top(X, self.coef_, self.intercept_, n_top)
-        labels = self.classes_[columns]
-        return (labels, values) if return_scores else labels
+        labels, scores = self._topk(X, n_top, return_scores)
+        return (labels, scores) if return_scores else labels
+
+    def _topk(self, X: Any, n_top: int, with_scores: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and scores, which are not written without ``with_scores`` and take no memory."""
+        labels = np.empty((X.shape[0], n_top), dtype=self.classes_.dtype)
+        scores = np.empty(labels.shape, np.result_type(X, self.coef_, self.intercept_))
+        for rows, columns, values in prediction.top_blocks(X, self.coef_, self.intercept_, n_top):
+            labels[rows] = self.classes_[columns]
+            if with_scores:
+                scores[rows] = values
+        return labels, scores
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:

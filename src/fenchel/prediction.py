@@ -83,22 +83,23 @@ def margins(X: Matrix, coef: Matrix, intercept: np.ndarray) -> np.ndarray:
     return out
 
 
-def top(X: Matrix, coef: Matrix, intercept: np.ndarray, n_top: int) -> tuple[Any, Any]:
-    """The column numbers and the scores of the ``n_top`` highest scores of each row, best first.
+def top_blocks(
+    X: Matrix, coef: Matrix, intercept: np.ndarray, n_top: int
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Rows, and the column numbers and the scores of their ``n_top`` highest scores, best first.
 
     Equal scores are ordered by column.
     """
-    columns = np.empty((X.shape[0], n_top), dtype=np.intp)
-    values = np.empty((X.shape[0], n_top), dtype=np.result_type(X, coef, intercept))
     for rows, Z in score_blocks(X, coef, intercept):
-        best = columns[rows]
         if n_top <= FEW:
+            columns = np.empty((len(Z), n_top), dtype=np.intp)
+            values = np.empty((len(Z), n_top), dtype=Z.dtype)
             for place in range(n_top):
-                best[:, place] = Z.argmax(axis=1)
-                here = np.arange(len(Z)), best[:, place]
-                values[rows, place] = Z[here]
+                columns[:, place] = Z.argmax(axis=1)
+                here = np.arange(len(Z)), columns[:, place]
+                values[:, place] = Z[here]
                 Z[here] = -np.inf
         else:
-            best[:] = np.argsort(-Z, axis=1, kind="stable")[:, :n_top]
-            values[rows] = np.take_along_axis(Z, best, axis=1)
-    return columns, values
+            columns = np.argsort(-Z, axis=1, kind="stable")[:, :n_top]
+            values = np.take_along_axis(Z, columns, axis=1)
+        yield rows, columns, values

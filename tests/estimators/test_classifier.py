@@ -165,9 +165,9 @@ def test_topk_by_sorting_is_topk_by_search_also_for_ties(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(-2, 3, (200, 3)).astype(float)
     coef = rng.integers(-1, 2, (9, 3)).astype(float)
-    found = fenchel.prediction.top(X, coef, np.zeros(9), 4)
+    found = next(fenchel.prediction.top_blocks(X, coef, np.zeros(9), 4))[1:]
     monkeypatch.setattr(fenchel.prediction, "FEW", 0)
-    by_sorting = fenchel.prediction.top(X, coef, np.zeros(9), 4)
+    by_sorting = next(fenchel.prediction.top_blocks(X, coef, np.zeros(9), 4))[1:]
     assert (found[0] == by_sorting[0]).all()
     assert (found[1] == by_sorting[1]).all()
 
