@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -25,8 +27,7 @@ def softmax_rows(Z: np.ndarray, y: np.ndarray, losses: np.ndarray, V: np.ndarray
         scale = 1.0 / total
         for l in range(k):
             V[i, l] *= scale
-        # a logarithm of what is not a number would be one
-        losses[i] = (log_positive(total) if total == total else total) + (top - Z[i, y[i]])
+        losses[i] = math.log(total) + (top - Z[i, y[i]])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
