@@ -65,16 +65,22 @@ class PrimalDual(PenalisedSolver):
         newton = start is not None or not self._begins_rough(problem)
         method: Solver = ProximalNewton() if newton else HybridGradient()
         inner = method.init(problem, start, rng, horizon)
-        finish = 0.0 if LinearProgram.refuses(problem) else FINISH * problem.at_zero
-        return State(problem, method, inner, finish=finish)
+        return State(problem, method, inner, finish=self._finish(problem))
 
     def follow(
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
     ) -> State:
-        if not isinstance(state.method, ProximalNewton):
+        at_vertex = isinstance(state.method, LinearProgram)
+        method, inner = state.before if at_vertex else (state.method, state.inner)
+        if not isinstance(method, ProximalNewton):
             return self.init(problem, start, rng, horizon)
-        inner = state.method.follow(state.inner, problem, start, rng, horizon)
-        return State(problem, state.method, inner)
+        inner = method.follow(inner, problem, start, rng, horizon)
+        return State(problem, method, inner, finish=self._finish(problem))
+
+    @staticmethod
+    def _finish(problem: Problem) -> float:
+        """The gap at which the first linear program is tried."""
+        return 0.0 if LinearProgram.refuses(problem) else FINISH * problem.at_zero
 
     @staticmethod
     def _begins_rough(problem: Problem) -> bool:

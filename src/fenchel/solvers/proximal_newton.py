@@ -115,7 +115,7 @@ class ProximalNewton(PenalisedSolver):
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
-        state.problem = problem
+        state.problem, state.gap = problem, np.inf
         U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
         state.Z = problem.design.matmul(U)  # afresh: no rounding adds up along a path
         if state.centre is not None:
