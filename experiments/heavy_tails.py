@@ -83,17 +83,17 @@ class MarginHinge(Hinge):
     weights and margins go with them. Its methods take all samples at once.
     """
 
-    def __init__(self, margins: np.ndarray) -> None:
+    def __init__(self, sizes: np.ndarray) -> None:
         super().__init__()
-        self.margins = margins
+        self.sizes = sizes
 
     def margins(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        out = Z + self.margins[:, None]
+        out = Z + self.sizes[:, None]
         out[np.arange(y.size), y] = true_class(Z, y)
         return out
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.margins * (true_class(V, y) - 1.0)
+        return self.sizes * (true_class(V, y) - 1.0)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class LinearProgram(PenalisedSolver):
         penalty = problem.lam * problem.penalty_factor[feature]
         negative = ~problem.nonnegative[feature]
         chosen = sp.csc_array((-np.ones(i.size), (np.arange(i.size), slack)))
-        cost = _hinge(problem).margins(np.zeros((i.size, problem.k)), y)[np.arange(i.size), l]
+        cost = _hinge(problem).margins(np.zeros_like(state.V), problem.y)[i, l]
         found = linprog(
             np.concatenate([penalty, penalty[negative], problem.weights[slacks]]),
             A_ub=sp.hstack([A, -A[:, negative], chosen], format="csc"),
