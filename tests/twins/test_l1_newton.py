@@ -124,3 +124,25 @@ def test_new_entries_join_the_non_zeros() -> None:
     assert joined.feature.tolist() == [0, 1, 1]
     assert joined.klass.tolist() == [0, 0, 1]
     assert joined.u.tolist() == [1.0, 0.0, 3.0]
+
+
+def test_residual_columns_of_many_classes() -> None:
+    """More classes than are looked at together, and labels far from the support of V."""
+    rng = np.random.default_rng(6)
+    n, k = 12, 75
+    V, y, w = np.zeros((n, k)), rng.integers(0, k, n), rng.random(n)
+    for i in range(n):
+        V[i, rng.choice(k, 3, replace=False)] = rng.dirichlet(np.ones(3))
+    V[0] = np.eye(k)[y[0]]
+    residual = w[:, None] * (V - np.eye(k)[y])
+    for classes in (np.arange(k), np.array([3, 40, 74])):
+        pointer, row, value = residual_columns(V, y, w, classes)
+        found = np.zeros((n, k))
+        for l in range(k):
+            column = slice(pointer[l], pointer[l + 1])
+            assert (np.diff(row[column]) > 0).all()
+            assert (value[column] != 0.0).all()
+            found[row[column], l] = value[column]
+        expected = np.zeros((n, k))
+        expected[:, classes] = residual[:, classes]
+        np.testing.assert_array_equal(found, expected)
