@@ -8,8 +8,13 @@ import scipy.sparse as sp
 
 import fenchel
 import reference
+from fenchel.certificate import certify
+from fenchel.datasets import make_paper
 from fenchel.kernels.simplex import project_rows
 from fenchel.losses import Hinge
+from fenchel.problem import Problem
+from fenchel.solvers.base import Start
+from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.primal_dual import PrimalDual
 from instances import INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
@@ -78,6 +83,33 @@ def test_starting_at_the_solution_takes_one_iteration() -> None:
     result = solve(instance, "hinge", "primal-dual", tol=1e-6)
     again = solve(instance, "hinge", "primal-dual", tol=1e-5, start=result)
     assert again.n_iter <= 1
+
+
+def test_hybrid_gradient_hands_out_the_best_point_so_far() -> None:
+    """Gaps go up and down; a bad look must not replace a better one before it."""
+    data = make_paper(40, rng=2)
+    problem = Problem.from_data(data.X, data.y, lam=data.lam, classes=data.classes)
+    solver = HybridGradient()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    gaps = []
+    for _ in range(40):
+        solver.advance(state, LOOK)
+        (point,) = solver.points(state)
+        gaps.append(certify(problem, point.U, point.V).gap)
+    assert (np.diff(gaps) <= 1e-12).all()
+
+
+def test_a_gap_is_forgotten_with_its_penalty() -> None:
+    """Or a linear program would be tried at a point that is no longer close to the solution."""
+    problem = make_problem(TAKEN[0])
+    solver, rng = PrimalDual(), np.random.default_rng(0)
+    state = solver.init(problem, Start(np.zeros((problem.d, problem.k))), rng, 1)
+    solver.advance(state, 2)
+    assert state.inner.gap < np.inf
+    (point,) = solver.points(state)
+    start = Start(point.U, point.V)
+    after = solver.follow(state, problem.with_penalty(0.5 * problem.lam), start, rng, 1)
+    assert after.inner.gap == np.inf
 
 
 def test_scaled_prices_scale_the_optimum() -> None:
