@@ -77,7 +77,7 @@ def methods(configuration: Configuration) -> dict[str, Method]:
     prox = sorted({round(10 ** (i / 10)) for i in range(35)} - {3162})  # as the authors read it
     common = [
         Method("default", "default solver", lambda s, t: PrimalDual(), "its own",
-               [500], random=False, penalised=True, own_checks=True),
+               [1000], random=False, penalised=True, own_checks=True),
         Method("full-smd-online", "Full-SMD, our step", lambda s, t: Sublinear(), "online", T),
         Method("partial-online", "partial sampling, our step", lambda s, t: PartialSampling(),
                "online", T),
