@@ -226,7 +226,7 @@ class Problem:
         """``F(V) = sum_i weights_i f(v_i, y_i)`` (eq:composite-part-v)."""
         total = 0.0
         for rows in self.row_blocks():
-            block = _dense(V[rows])
+            block = dense(V[rows])
             total += float(self.weights[rows] @ self.loss.f(block, self.y[rows]))
         return total
 
@@ -259,7 +259,7 @@ class Problem:
                 labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
                 W = sp.diags_array(self.weights) @ W.tocsr() - labels
             else:
-                W = self.weights[:, None] * _dense(W)
+                W = self.weights[:, None] * dense(W)
                 W[where] -= self.weights[mine]
             if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
                 csc = self.design.csc
@@ -310,5 +310,6 @@ def _append_ones(X: Matrix) -> Matrix:
     return sp.csr_array((data, indices, indptr), shape=(n, d + 1))
 
 
-def _dense(block: Matrix) -> np.ndarray:
-    return block.toarray() if sp.issparse(block) else block
+def dense(A: Matrix) -> np.ndarray:
+    """A as an array: itself, not a copy, where it is one."""
+    return A.toarray() if sp.issparse(A) else A

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fenchel.design import Design, SparseDesign
 from fenchel.kernels import hybrid_gradient as kernels
 from fenchel.kernels.curvature import residual_columns
-from fenchel.problem import Problem
+from fenchel.problem import Problem, dense
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.penalised import PenalisedSolver
 
@@ -93,12 +93,12 @@ class HybridGradient(PenalisedSolver):
         self.check_problem(problem)
         now = Pair.empty(problem)
         if start is not None:
-            now.U[:] = _dense(start.U).T
+            now.U[:] = dense(start.U).T
             now.U[(now.U < 0.0) & problem.nonnegative] = 0.0
         if start is None or start.V is None:
             now.V[:] = 1.0 / problem.k
         else:
-            now.V[:] = _dense(start.V)
+            now.V[:] = dense(start.V)
         products = Products.of(problem)
         products.scores(now.U, now.Z)
         products.gradient(now.V, now.G)
@@ -272,10 +272,6 @@ def cached_rows(problem: Problem) -> Iterator[slice]:
     size = max(1, CACHE_ENTRIES // problem.k)
     for start in range(0, problem.n, size):
         yield slice(start, min(start + size, problem.n))
-
-
-def _dense(A: Any) -> np.ndarray:
-    return A.toarray() if sp.issparse(A) else np.asarray(A)
 
 
 def _sparse(A: np.ndarray) -> sp.csr_array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from fenchel.losses import Hinge
-from fenchel.problem import Problem
+from fenchel.problem import Problem, dense
 from fenchel.solvers.base import Point, Start
 from fenchel.solvers.penalised import PenalisedSolver
 
@@ -75,8 +75,8 @@ class LinearProgram(PenalisedSolver):
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
         self.check_problem(problem)
-        U = np.zeros((problem.d, problem.k)) if start is None else _dense(start.U)
-        V = _labels(problem) if start is None or start.V is None else _dense(start.V)
+        U = np.zeros((problem.d, problem.k)) if start is None else dense(start.U)
+        V = _labels(problem) if start is None or start.V is None else dense(start.V)
         state = State(problem, U, V, np.zeros(U.shape, bool), np.zeros(V.shape, bool))
         self._grow(state)
         return state
@@ -132,7 +132,7 @@ class LinearProgram(PenalisedSolver):
             columns = slice(in_class[c], in_class[c + 1])
             for rows, sign in ((np.flatnonzero(l == c), 1.0), (np.flatnonzero(y == c), -1.0)):
                 if rows.size:
-                    A[rows, columns] = sign * _dense(X[i[rows]][:, feature[columns]])
+                    A[rows, columns] = sign * dense(X[i[rows]][:, feature[columns]])
         A = A.tocsc()
         penalty = problem.lam * problem.penalty_factor[feature]
         negative = ~problem.nonnegative[feature]
@@ -165,10 +165,6 @@ def _labels(problem: Problem) -> np.ndarray:
     Y = np.zeros((problem.n, problem.k))
     Y[np.arange(problem.n), problem.y] = 1.0
     return Y
-
-
-def _dense(A: Any) -> np.ndarray:
-    return A.toarray() if sp.issparse(A) else np.array(A)
 
 
 def _hinge(problem: Problem) -> Hinge:

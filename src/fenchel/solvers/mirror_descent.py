@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel.geometry.base import DualGeometry, PrimalGeometry
 from fenchel.geometry.registry import make_geometries
-from fenchel.problem import Problem
+from fenchel.problem import Problem, dense
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.steps import StepRule, make_step
 
@@ -83,9 +83,9 @@ def starting_point(
     """The centre (eq:init-full), or an interior point near a warm start."""
     u, V = primal.center(), dual.center()
     if start is not None:
-        u = primal.from_coef(_dense(start.U))
+        u = primal.from_coef(dense(start.U))
         if start.V is not None:
-            V = dual.from_dual(_dense(start.V))
+            V = dual.from_dual(dense(start.V))
     return u, V
 
 
@@ -93,7 +93,3 @@ def joint_scale(problem: Problem, primal: PrimalGeometry, dual: DualGeometry) ->
     """``L sqrt(Omega_U Omega_V)``, the constant in every bound of the paper; 1 where X is zero."""
     omegas = primal.omega_bound * dual.omega_bound
     return float(primal.lipschitz(problem) * np.sqrt(omegas)) or 1.0
-
-
-def _dense(A: np.ndarray) -> np.ndarray:
-    return A if isinstance(A, np.ndarray) else A.toarray()

@@ -18,7 +18,7 @@ from fenchel.kernels.partial_sampling import (
 )
 from fenchel.kernels.simplex import SMALLEST
 from fenchel.losses import Hinge, Softmax
-from fenchel.problem import Matrix, Problem
+from fenchel.problem import Problem, dense
 from fenchel.sampling import Sampler
 from fenchel.solvers.base import Start
 
@@ -140,7 +140,3 @@ def cut(c: float, x: np.ndarray, g: np.ndarray) -> float:
     largest = float(np.abs(x).max()) * float(np.abs(g).max())
     limit = MAX_EXPONENT / largest if largest > 0.0 else np.inf
     return min(max(c, -limit), limit)
-
-
-def dense(A: Matrix) -> np.ndarray:
-    return A if isinstance(A, np.ndarray) else A.toarray()

@@ -9,9 +9,8 @@ import numpy as np
 
 from fenchel.geometry.euclidean import l1_ball_threshold
 from fenchel.kernels.subgradient import shrink_and_sum
-from fenchel.problem import Problem
+from fenchel.problem import Problem, dense
 from fenchel.solvers.base import Point, Solver, Start
-from fenchel.solvers.mirror_descent import _dense
 from fenchel.steps import StepRule, make_step
 
 
@@ -53,7 +52,7 @@ class Subgradient(Solver):
         second_moment = 2.0 * float((problem.design.column_norms(problem.weights) ** 2).sum())
         first = problem.radius_bound() / (np.sqrt(second_moment) or 1.0)
         step = make_step(self.step, first / np.sqrt(horizon), first, default="inverse-sqrt")
-        U = np.zeros((problem.d, problem.k)) if start is None else np.array(_dense(start.U))
+        U = np.zeros((problem.d, problem.k)) if start is None else np.array(dense(start.U))
         return State(
             problem=problem,
             step=step,
