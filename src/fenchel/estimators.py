@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,10 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         With ``return_scores`` their scores, of the same shape, are returned besides.
         """
         X = self._read(X)
-        if not 1 <= n_top <= self.classes_.size:
+        if not isinstance(n_top, Integral) or not 1 <= n_top <= self.classes_.size:
             raise ValueError(
-                f"n_top must be between 1 and the number of classes ({self.classes_.size}), "
-                f"found {n_top}."
+                f"n_top must be an integer between 1 and the number of classes "
+                f"({self.classes_.size}), found {n_top!r}."
             )
         labels, scores = self._topk(X, n_top, return_scores)
         return (labels, scores) if return_scores else labels

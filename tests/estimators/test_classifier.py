@@ -172,9 +172,10 @@ def test_topk_by_sorting_is_topk_by_search_also_for_ties(monkeypatch):
     assert (found[1] == by_sorting[1]).all()
 
 
-def test_topk_refuses_more_classes_than_there_are(fitted, iris):
+@pytest.mark.parametrize("n_top", [0, 4, 2.5, "2"])
+def test_topk_refuses_what_is_no_number_of_classes(fitted, iris, n_top):
     with pytest.raises(ValueError, match=r"n_top .* number of classes \(3\)"):
-        fitted["hinge"].predict_topk(iris[0], 4)
+        fitted["hinge"].predict_topk(iris[0], n_top)
 
 
 def test_large_sparse_coefficients_are_kept_sparse():
