@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 import fenchel
 import reference
@@ -15,7 +16,8 @@ from fenchel.losses import Hinge
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
-from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.solvers.primal_dual import MOST, PrimalDual, _pruned
+from fenchel.solvers.proximal_newton import ProximalNewton
 from instances import INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
 
@@ -140,3 +142,39 @@ def test_projection_ends_where_rounding_ties_entries() -> None:
     out = np.empty_like(A)
     project_rows(A, A[:0], out)
     np.testing.assert_allclose(out.sum(axis=1), 1.0, atol=1e-6)
+
+
+def test_a_rough_point_is_handed_over_without_its_small_entries() -> None:
+    U = np.array([[1.0, 0.0, -0.3], [0.05, 2.0, 0.2], [-0.5, 0.3, 0.0], [0.0, -0.1, 0.01]])
+    kept = _pruned(U, 10).toarray()
+    assert_array_equal(kept, np.where(np.abs(U) >= 0.1 * np.abs(U).max(axis=0), U, 0.0))
+    kept = _pruned(U, 3).toarray()  # the three largest of all
+    assert_array_equal(kept, np.where(np.abs(U) >= 0.5, U, 0.0))
+    assert np.count_nonzero(U) == 9  # the point itself is as it was
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.01])
+def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 800)), rng.integers(0, 4, 30)
+    problem = Problem.from_data(X, y, loss="hinge", lam=1e-3)
+    solver = PrimalDual()
+    state = solver.init(problem, None, rng, 1)
+    U = rng.uniform(1.0, 2.0, size=(4, 800))
+    state.inner.best, state.inner.gap = (U, state.inner.now.V), gap * problem.at_zero
+    state.inner.iteration, state.reference = 1000, state.inner.gap
+    solver._hand_over_in_time(state)
+    assert np.count_nonzero(state.inner.entries.u) == (MOST if gap > 0.05 else U.size)
+
+
+def test_steps_on_single_classes_begin_again_along_a_path_of_sparse_data() -> None:
+    rng = np.random.default_rng(4)
+    X = sp.random_array((60, 40), density=0.2, rng=rng, format="csr")
+    y = rng.integers(0, 3, 60)
+    problem = Problem.from_data(X, y, loss="softmax", lam=1e-3)
+    solver = ProximalNewton()
+    state = solver.init(problem, None, rng, 1)
+    state.by_class.slow = True
+    start = Start(np.zeros((40, 3)))
+    state = solver.follow(state, problem.with_penalty(5e-4), start, rng, 1)
+    assert not state.by_class.slow

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.problem import SPARSE, Problem
+from fenchel.problem import SPARSE, Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
@@ -22,6 +22,11 @@ DENSE_ENTRIES = 1 << 25
 #: is not sparse, because each of them costs two dense products then. Where it is, they may be a
 #: third of all: the last digits take longer.
 PATIENCE, PATIENCE_SPARSE = 10, 120
+
+#: A rough point, of a larger gap than this in parts of P(0), has many coefficients that are zero in
+#: the solution, and Newton steps cost the more the larger their working set. What is smaller than
+#: this part of the largest of its class is not handed over, nor more of them than this or n.
+ROUGH, SMALL, MOST = 0.05, 0.1, 1000
 
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
 #: large, below this part of the gap at which it was.
@@ -116,6 +121,8 @@ class PrimalDual(PenalisedSolver):
         if inner.iteration - state.since < patience:
             return
         point = state.method.points(inner)[0]
+        rough = inner.gap > ROUGH * state.problem.at_zero
+        U = _pruned(point.U, max(MOST, state.problem.n)) if rough else point.U
         method = ProximalNewton()
         rng = np.random.default_rng(0)  # neither method draws anything
         state.note = (
@@ -124,7 +131,7 @@ class PrimalDual(PenalisedSolver):
         )
         state.method = method
         state.inner = inner = None  # its copy of X goes before another is made
-        state.inner = method.init(state.problem, Start(point.U, point.V), rng, 1)
+        state.inner = method.init(state.problem, Start(U, point.V), rng, 1)
 
     @staticmethod
     def _try_vertex(state: State) -> None:
@@ -152,3 +159,18 @@ class PrimalDual(PenalisedSolver):
     def note(self, state: State) -> str:
         note, state.note = state.note, ""
         return note
+
+
+def _pruned(U: Matrix, most: int) -> sp.csc_array:
+    """U without the entries that are small for their class, and at most so many of the largest."""
+    U = sp.csc_array(U)
+    size = np.abs(U.data)
+    klass = np.repeat(np.arange(U.shape[1]), np.diff(U.indptr))
+    largest = np.zeros(U.shape[1])
+    np.maximum.at(largest, klass, size)
+    size[size < SMALL * largest[klass]] = 0.0
+    if np.count_nonzero(size) > most:
+        size[size < np.partition(size, size.size - most)[size.size - most]] = 0.0
+    U.data[size == 0.0] = 0.0
+    U.eliminate_zeros()
+    return U
