@@ -10,7 +10,7 @@ from fenchel.kernels.l1_ball import ball_threshold
 from fenchel.kernels.partial_sampling import multiply_dual_power
 from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
-from fenchel.kernels.subgradient import shrink_and_sum
+from fenchel.kernels.subgradient import ball_excess, shrink_and_sum
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 40])
@@ -90,6 +90,21 @@ def test_ball_threshold() -> None:
             excess = (np.cumsum(ordered) - radius) / np.arange(1, size + 1)
             expected = max(excess.max(), 0.0)
             assert ball_threshold(values, radius) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.05, 0.4, 1e6])
+def test_ball_excess(guess: float) -> None:
+    """Whatever the guess; with ties, zeros, and rows that are shrunk to nothing."""
+    rng = np.random.default_rng(5)
+    U = np.round(rng.standard_normal((8, 5)), 1)
+    thresholds = np.where(np.arange(8) == 2, 9.0, rng.random(8))
+    left = np.maximum(np.abs(U) - thresholds[:, None], 0.0)
+    for radius in (1e-3, 0.5, 0.9 * left.sum(), 2.0 * left.sum()):
+        ordered = np.sort(left.ravel())[::-1]
+        expected = max(((np.cumsum(ordered) - radius) / np.arange(1, 41)).max(), 0.0)
+        found = ball_excess(U, thresholds, radius, guess)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert ball_excess(np.zeros((3, 2)), np.ones(3), 1.0, guess) == 0.0
 
 
 @pytest.mark.parametrize("power", [0.4, 0.999])  # exponents with and without range reduction

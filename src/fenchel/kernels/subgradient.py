@@ -36,3 +36,39 @@ def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np
                 U_sum[j, l] += shrunk
                 size += abs(shrunk)
     return size
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+def _above(U: np.ndarray, thresholds: np.ndarray, excess: float) -> tuple[float, int]:
+    """The sum of ``|U| - thresholds`` where that is above the excess, and the number of these."""
+    d, k = U.shape
+    over = 0.0
+    number = 0
+    for j in range(d):
+        threshold = thresholds[j] + excess
+        for l in range(k):
+            rest = abs(U[j, l]) - threshold
+            over += max(rest, 0.0)
+            number += rest > 0.0
+    return over + number * excess, number
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def ball_excess(U: np.ndarray, thresholds: np.ndarray, radius: float, guess: float) -> float:
+    """The smallest t >= 0 for which U shrunk by ``thresholds + t`` is inside the l1 ball.
+
+    What is left of the norm falls with t and is convex, so that a Newton step from any guess ends
+    below the root, and those after it come up to it (Michelot 1986): few passes from a good guess.
+    """
+    t = guess
+    total, number = _above(U, thresholds, t)
+    if number == 0 and t > 0.0:
+        t = 0.0
+        total, number = _above(U, thresholds, t)
+    if number == 0 or (t == 0.0 and total <= radius):
+        return 0.0
+    while True:
+        before, t = number, max((total - radius) / number, 0.0)
+        total, number = _above(U, thresholds, t)
+        if number == before or number == 0:  # 0: all equal to their threshold, up to rounding
+            return t

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel.geometry.euclidean import l1_ball_threshold
-from fenchel.kernels.subgradient import shrink_and_sum
+from fenchel.kernels.subgradient import ball_excess, shrink_and_sum
 from fenchel.problem import Problem, dense
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.steps import StepRule, make_step
@@ -24,6 +24,8 @@ class State:
     U_sum: np.ndarray
     V_sum: np.ndarray  # by row, the sum of the maximisers v met when the row was drawn
     drawn: np.ndarray
+    size: float = np.inf  # the norm of U after the last step
+    excess: float = 0.0  # what the ball asked U to be shrunk by, beyond the penalty
     t: int = 0
 
 
@@ -82,23 +84,37 @@ class Subgradient(Solver):
             touched = np.flatnonzero(v)  # two classes for the hinge loss
             entries = (slice(None), touched) if dense else np.ix_(columns, touched)
             state.U[entries] -= np.outer(gamma * x, v[touched])
-            self._shrink(state, gamma)
+            moved = gamma * float(np.abs(x).sum() * np.abs(v[touched]).sum())
+            self._shrink(state, gamma, moved)
             state.t += 1
 
     @staticmethod
-    def _shrink(state: State, gamma: float) -> None:
-        """The prox of the penalty, inside the ball where there is one."""
+    def _shrink(state: State, gamma: float, moved: float) -> None:
+        """The prox of the penalty, inside the ball where there is one.
+
+        A step whose l1 norm is ``moved`` cannot have left the ball if there was room for it.
+        """
         problem = state.problem
         thresholds = gamma * problem.lam * problem.penalty_factor
-        group = problem.norm.q != 1
         if problem.positive:
             np.maximum(state.U, 0.0, out=state.U)
-        size = shrink_and_sum(state.U, thresholds, group, state.U_sum)
+        if problem.norm.q != 1:
+            Subgradient._shrink_rows(state, thresholds)
+            return
+        if problem.radius is not None and state.size + moved > problem.radius:
+            state.excess = ball_excess(state.U, thresholds, problem.radius, state.excess)
+            thresholds = thresholds + state.excess
+        state.size = shrink_and_sum(state.U, thresholds, False, state.U_sum)
+
+    @staticmethod
+    def _shrink_rows(state: State, thresholds: np.ndarray) -> None:
+        """The same for a penalty on the norms of the rows."""
+        problem = state.problem
+        size = shrink_and_sum(state.U, thresholds, True, state.U_sum)
         if problem.radius is not None and size > problem.radius:
             state.U_sum -= state.U
-            magnitude = problem.row_norms(state.U) if group else np.abs(state.U)
-            excess = l1_ball_threshold(magnitude, problem.radius)
-            shrink_and_sum(state.U, np.full(problem.d, excess), group, state.U_sum)
+            excess = l1_ball_threshold(problem.row_norms(state.U), problem.radius)
+            shrink_and_sum(state.U, np.full(problem.d, excess), True, state.U_sum)
 
     def points(self, state: State) -> list[Point]:
         k = state.problem.k
