@@ -191,8 +191,10 @@ def test_gradients_at_entries_are_those_of_the_problem(case, make) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
-def test_the_dense_hessian_is_that_of_the_loss(case) -> None:
+@pytest.mark.parametrize("certain", [0, 0.6], ids=["no row at a corner", "most at a corner"])
+def test_the_dense_hessian_is_that_of_the_loss(case, certain: float) -> None:
     X, V, w, entries, columns, _ = case
+    V[: int(certain * V.shape[0])] = np.eye(V.shape[1])[1]
     H = columns.dense_hessian(entries, V, w)
     for e, (j, l) in enumerate(zip(entries.feature, entries.klass, strict=True)):
         for f, (i, m) in enumerate(zip(entries.feature, entries.klass, strict=True)):

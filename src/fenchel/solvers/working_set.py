@@ -21,6 +21,9 @@ GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
 #: Blocks of the Hessian with fewer entries are formed in one compiled loop, larger ones by BLAS.
 SMALL_BLOCK = 16
 
+#: A sample has curvature where more than this part of its h lies outside the largest class.
+FLAT = 1e-9
+
 #: A V with more non-zeros than this part of its entries is multiplied as a dense one.
 MANY = 0.3
 
@@ -173,11 +176,19 @@ class Columns:
     def dense_hessian(
         self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The Hessian on the entries of dense data, for the h of every sample and class."""
+        """The Hessian on the entries of dense data, for the h of every sample and class.
+
+        Samples whose h is positive in one class only have no part in it.
+        """
         (Xt,) = self.data
+        total = curvature_at.sum(axis=1)
+        curved = total - curvature_at.max(axis=1) > FLAT * total
+        if 4 * np.count_nonzero(curved) < 3 * total.size:
+            rows = np.flatnonzero(curved)
+            columns = Columns((Xt[:, rows],), self._gradient, self._pack, self._product)
+            return columns.dense_hessian(entries, curvature_at[rows], weights[rows])
         classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
         h = np.ascontiguousarray(curvature_at[:, classes].T)
-        total = curvature_at.sum(axis=1)
         root = np.sqrt(np.divide(weights, total, out=np.zeros_like(total), where=total > 0.0))
         Q = Xt[entries.feature] * (h * root)[code]
         H = -(Q @ Q.T)
