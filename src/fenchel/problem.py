@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from fenchel import validation
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.geometry.norms import MixedNorm
+from fenchel.kernels.class_blocks import dense_residual
 from fenchel.kernels.sparse_products import largest_by_feature
 from fenchel.losses import Loss, get_loss
 
@@ -251,16 +252,20 @@ class Problem:
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         for start in range(0, classes.size, width):
             block = classes[start : start + width]
-            mine = np.flatnonzero(np.isin(self.y, block))
-            where = mine, np.searchsorted(block, self.y[mine])
-            whole = block[-1] - block[0] == block.size - 1
-            W = columns[:, block[0] : block[-1] + 1] if whole else columns[:, block]
-            if sp.issparse(W) and W.nnz < SPARSE * self.n * block.size:
-                labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
-                W = sp.diags_array(self.weights) @ W.tocsr() - labels
+            if not sp.issparse(V):
+                W = np.empty((self.n, block.size))
+                dense_residual(V, self.y, self.weights, start, W)
             else:
-                W = self.weights[:, None] * dense(W)
-                W[where] -= self.weights[mine]
+                mine = np.flatnonzero(np.isin(self.y, block))
+                where = mine, np.searchsorted(block, self.y[mine])
+                whole = block[-1] - block[0] == block.size - 1
+                W = columns[:, block[0] : block[-1] + 1] if whole else columns[:, block]
+                if W.nnz < SPARSE * self.n * block.size:
+                    labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
+                    W = sp.diags_array(self.weights) @ W.tocsr() - labels
+                else:
+                    W = self.weights[:, None] * dense(W)
+                    W[where] -= self.weights[mine]
             if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
                 csc = self.design.csc
                 largest_by_feature(csc.indptr, csc.indices, csc.data, W, self.nonnegative, norms)

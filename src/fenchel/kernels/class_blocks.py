@@ -209,3 +209,17 @@ def add_sparse_product(indptr, indices, data, feature, klass, s, Z):
         if s[e] != 0.0:
             for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
                 Z[indices[q], klass[e]] += s[e] * data[q]
+
+
+@njit(cache=True, nogil=True)
+def dense_residual(
+    V: np.ndarray, y: np.ndarray, weights: np.ndarray, start: int, R: np.ndarray
+) -> None:
+    """``R = diag(weights) (V - Y)`` in as many classes as R has, from ``start`` on."""
+    n, width = R.shape
+    for i in range(n):
+        w = weights[i]
+        for l in range(width):
+            R[i, l] = w * V[i, start + l]
+        if start <= y[i] < start + width:
+            R[i, y[i] - start] -= w

@@ -267,9 +267,8 @@ def many(V: np.ndarray) -> bool:
 
 def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarray:
     """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
-    R = problem.weights[:, None] * V[:, start:stop]
-    mine = np.flatnonzero((problem.y >= start) & (problem.y < stop))
-    R[mine, problem.y[mine] - start] -= problem.weights[mine]
+    R = np.empty((problem.n, stop - start))
+    class_blocks.dense_residual(V, problem.y, problem.weights, start, R)
     return R
 
 
