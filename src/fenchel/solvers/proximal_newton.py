@@ -134,7 +134,7 @@ class ProximalNewton(PenalisedSolver):
         if state.centre is not None:
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
-        if state.by_class is not None and state.columns.sparse:  # conjugate gradients would be dear
+        if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         state.damping = max(state.damping, FOLLOW_DAMPING)
         self._evaluate(state)
