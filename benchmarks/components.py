@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import fenchel
 from fenchel.datasets import make_paper
+from fenchel.solvers.base import Solver
 from fenchel.solvers.proximal_newton import ProximalNewton
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
@@ -38,7 +39,9 @@ def problems() -> list[tuple[str, dict]]:
     return found
 
 
-def times_to_gap(arguments: dict, solver: str, limit: float, tol: float) -> dict[float, float]:
+def times_to_gap(
+    arguments: dict, solver: str | Solver, limit: float, tol: float
+) -> dict[float, float]:
     """CPU seconds after which the certified gap was at most each level, times P(0) = 1."""
     reached: dict[float, float] = {}
     began = time.process_time()
@@ -64,7 +67,7 @@ def print_row(
 
 
 class NewtonAlone(ProximalNewton):
-    """Newton steps of a smooth loss from the first, without steps on single classes."""
+    """Newton steps from the first, without steps on single classes."""
 
     name = "newton-alone"
 

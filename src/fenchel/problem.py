@@ -14,7 +14,7 @@ from fenchel import validation
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.geometry.norms import MixedNorm
 from fenchel.kernels.class_blocks import dense_residual
-from fenchel.kernels.sparse_products import largest_by_feature
+from fenchel.kernels.sparse_products import largest_by_feature, largest_by_feature_of_rows
 from fenchel.losses import Loss, get_loss
 
 #: Penalties by name: entrywise l1, or whole features together (the paper's appendix, 1x2).
@@ -249,6 +249,10 @@ class Problem:
             columns = V.tocsc()
             classes = np.union1d(np.flatnonzero(np.diff(columns.indptr)), self.y)
         norms = np.zeros(self.d)
+        few = sp.issparse(V) and V.nnz < SPARSE * self.n * self.k
+        if few and np.isinf(q) and isinstance(self.design, SparseDesign):
+            self._largest_of_rows(self.design, V.tocsr(), norms)
+            return norms
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         for start in range(0, classes.size, width):
             block = classes[start : start + width]
@@ -276,6 +280,16 @@ class Problem:
             else:
                 norms = np.hypot(norms, np.linalg.norm(G, axis=1))
         return norms
+
+    def _largest_of_rows(self, design: SparseDesign, V: sp.csr_array, norms: np.ndarray) -> None:
+        """Raise the norms to the largest entry in every row of G_U, for a sparse X and V."""
+        labels = sp.csr_array((self.weights, self.y, np.arange(self.n + 1)), shape=(self.n, self.k))
+        W = sp.diags_array(self.weights) @ V - labels
+        rows = W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data
+        csc, part = design.csc, np.zeros(self.k)
+        largest_by_feature_of_rows(
+            csc.indptr, csc.indices, csc.data, rows, self.nonnegative, part, norms
+        )
 
     def row_blocks(self) -> Iterator[slice]:
         """Slices of rows, so that no second (n, k) array is needed."""

@@ -48,7 +48,7 @@ def test_class_curvature_is_the_diagonal_of_the_hessian_and_a_part_of_its_mean(c
     y = np.where(np.arange(n) % 2, 2, 3)
     classes = np.array([0, 3])
     out = np.empty((2, n))
-    class_curvature(H, y, w, classes, 0.2, out)
+    class_curvature(0.5 * H, 2.0, y, w, classes, 0.2, True, out)
     with np.errstate(invalid="ignore"):
         expected = np.nan_to_num(diagonal(H, w))[:, classes].T
         p = H[:, 3] / H.sum(axis=1)
@@ -60,6 +60,15 @@ def test_class_curvature_is_the_diagonal_of_the_hessian_and_a_part_of_its_mean(c
     expected[1] *= np.where(grows, bound / (p * (1.0 - p)), 1.0)
     expected = expected + 0.2 * expected.sum(axis=1, keepdims=True) * w
     np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def test_the_curvature_of_a_true_class_with_hardly_any_mass_is_finite() -> None:
+    """Its factor would overflow at the smallest numbers, and a step be not a number."""
+    H = np.array([[5e-324, 1.0], [0.0, 1.0], [0.5, 0.5]])
+    out = np.empty((1, 3))
+    class_curvature(H, 1.0, np.zeros(3, np.intp), np.ones(3), np.array([0]), 0.0, True, out)
+    z = np.log(1e-300)
+    np.testing.assert_allclose(out[0], [np.tanh(z / 2) / (2 * z)] * 2 + [0.25], rtol=1e-12)
 
 
 def test_the_lasting_curvature_bounds_the_logistic_loss_upwards() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.l1_newton import shrunk
+from fenchel.kernels.simplex import SMALLEST
 
 #: Rows that are transposed together.
 BLOCK = 32
@@ -30,12 +31,12 @@ def lasting(p):
 
 
 @njit(cache=True, nogil=True)
-def class_curvature(H, y, weights, classes, least, out):
-    """``out[t, i] = weights_i (h_il - h_il^2 / sum_m h_im)`` for the class l = ``classes[t]``.
+def class_curvature(H, scale, y, weights, classes, least, lasts, out):
+    """``out[t, i] = scale weights_i (h_il - h_il^2 / sum_m h_im)`` for class l = ``classes[t]``.
 
-    That is the diagonal of the Hessian in the scores, times ``lasting`` for the true class: from
-    uniform probabilities of many classes a step would be far too long. To it comes ``least`` times
-    its mean over the samples: a class may be certain of nearly all of them.
+    That is the diagonal of the Hessian in the scores, times ``lasting`` for the true class if it
+    ``lasts``: from uniform probabilities of many classes a step would be far too long. To it comes
+    ``least`` times its mean over the samples: a class may be certain of nearly all of them.
     """
     n, k = H.shape
     part = np.empty(n)  # one over the sum of a row
@@ -50,11 +51,12 @@ def class_curvature(H, y, weights, classes, least, out):
         for t in range(classes.size):
             l = classes[t]
             for i in range(start, stop):
-                out[t, i] = weights[i] * H[i, l] * (1.0 - H[i, l] * part[i])
+                out[t, i] = scale * weights[i] * H[i, l] * (1.0 - H[i, l] * part[i])
     for i in range(n):
         t, p = place[y[i]], H[i, y[i]] * part[i]
-        if t >= 0 and p > 0.0:
-            out[t, i] *= lasting(p)
+        if lasts and t >= 0 and part[i] > 0.0:
+            p = max(p, SMALLEST)
+            out[t, i] = scale * weights[i] * p * (1.0 - p) / part[i] * lasting(p)
     for t in range(classes.size):
         mean = 0.0
         for i in range(n):
@@ -130,7 +132,7 @@ def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol
 def sparse_class_steps(
     indptr, indices, data, feature, bounds, curvature, scale, g, u, penalty, below, sweeps, tol, s
 ):
-    """The same for X in CSC form: ``K s = M diag(curvature[t]) D`` with ``D = M^T s`` kept instead.
+    """The same for X in CSC form: ``K s = M D`` with ``D = diag(curvature[t]) M^T s`` kept instead.
 
     A block of sparse columns has far more products than the columns have entries.
     """
@@ -154,7 +156,7 @@ def sparse_class_steps(
                 begin, end = indptr[feature[e]], indptr[feature[e] + 1]
                 slope = 0.0
                 for q in range(begin, end):
-                    slope += data[q] * h[indices[q]] * D[indices[q]]
+                    slope += data[q] * D[indices[q]]
                 slope = g[e] + scale * slope
                 if old == 0.0 and -penalty[e] <= slope <= below[e]:
                     continue
@@ -163,7 +165,7 @@ def sparse_class_steps(
                 if new != old:
                     s[e] = new - u[e]
                     for q in range(begin, end):
-                        D[indices[q]] += data[q] * (new - old)
+                        D[indices[q]] += data[q] * h[indices[q]] * (new - old)
                     largest = max(largest, abs(new - old) * c)
             if n_sweep == 0:
                 first = largest
@@ -172,7 +174,7 @@ def sparse_class_steps(
         for a in range(size):
             if s[low + a] != 0.0:
                 for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
-                    quadratic += s[low + a] * data[q] * h[indices[q]] * D[indices[q]]
+                    quadratic += s[low + a] * data[q] * D[indices[q]]
         for e in range(low, low + size):
             for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
                 D[indices[q]] = 0.0

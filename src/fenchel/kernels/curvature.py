@@ -39,6 +39,25 @@ def _residual(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> in
 
 
 @njit(cache=True, nogil=True)
+def residual_rows(
+    V: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``diag(weights) (V - Y)`` by rows: pointers, classes, values of its non-zeros."""
+    n, k = V.shape
+    pointer = np.zeros(n + 1, np.int64)
+    index, residual = np.empty(k, np.int64), np.empty(k)
+    for i in range(n):
+        pointer[i + 1] = pointer[i] + _residual(V[i], y[i], index, residual)
+    klass = np.empty(pointer[n], np.int32)
+    value = np.empty(pointer[n])
+    for i in range(n):
+        for s in range(_residual(V[i], y[i], index, residual)):
+            klass[pointer[i] + s] = index[s]
+            value[pointer[i] + s] = weights[i] * residual[s]
+    return pointer, klass, value
+
+
+@njit(cache=True, nogil=True)
 def residual_columns(
     V: np.ndarray, y: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -68,6 +87,20 @@ def residual_columns(
 
 
 @njit(cache=True, nogil=True)
+def _positive(h: np.ndarray, index: np.ndarray) -> int:
+    """The places of the positive entries of a row without negative ones, and how many they are."""
+    count = 0
+    for first in range(0, h.size, STRIDE):
+        some = h[first : first + STRIDE]
+        if _sum(some) > 0.0:
+            for s in range(some.size):
+                if some[s] > 0.0:
+                    index[count] = first + s
+                    count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
 def curvature_columns(
     H: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -76,20 +109,19 @@ def curvature_columns(
     Only the given classes get positions: the scores of the others do not move.
     """
     n, k = H.shape
+    wanted = np.zeros(k, np.bool_)
+    for l in classes:
+        wanted[l] = True
     pointer = np.zeros(k + 1, np.int64)
     total = np.zeros(n)
+    index = np.empty(k, np.int64)
     for i in range(n):
-        count = 0
-        for l in range(k):
-            if H[i, l] > 0.0:
-                total[i] += H[i, l]
-                count += 1
+        count = _positive(H[i], index)
         if count <= 1 or weights[i] == 0.0:
-            total[i] = 0.0
             continue
-        for l in classes:
-            if H[i, l] > 0.0:
-                pointer[l + 1] += 1
+        for s in range(count):
+            total[i] += H[i, index[s]]
+            pointer[index[s] + 1] += wanted[index[s]]
     for l in range(k):
         pointer[l + 1] += pointer[l]
     row = np.empty(pointer[k], np.int32)
@@ -99,8 +131,9 @@ def curvature_columns(
     for i in range(n):
         if total[i] == 0.0:
             continue
-        for l in classes:
-            if H[i, l] > 0.0:
+        for s in range(_positive(H[i], index)):
+            l = index[s]
+            if wanted[l]:
                 p = fill[l]
                 fill[l] += 1
                 row[p] = i
@@ -231,26 +264,6 @@ def dense_product(
             for i in range(x.size):
                 column[i] += s[e] * x[i]
     return np.ascontiguousarray(out.T)
-
-
-@njit(cache=True, nogil=True)
-def sparse_product(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-    n: int,
-    feature: np.ndarray,
-    klass: np.ndarray,
-    s: np.ndarray,
-    k: int,
-) -> np.ndarray:
-    """The same for X in CSC form."""
-    out = np.zeros((n, k))
-    for e in range(feature.size):
-        if s[e] != 0.0:
-            for t in range(indptr[feature[e]], indptr[feature[e] + 1]):
-                out[indices[t], klass[e]] += s[e] * data[t]
-    return out
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,8 @@ STRIDE = 32
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(a: np.ndarray) -> float:
+def largest(a: np.ndarray) -> float:
+    """The largest entry."""
     top = a[0]
     for l in range(a.size):  # from 0: numba does not vectorise where an index might be negative
         top = a[l] if a[l] > top else top
@@ -29,7 +30,7 @@ def _largest(a: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
-def _value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
+def value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
     """``(sum_S (a - top) - 1) / |S|`` for the S where ``members`` is positive."""
     total = count = 0.0
     for l in range(a.size):
@@ -39,43 +40,53 @@ def _value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> float:
+    """The threshold of the projection of ``a - top`` onto the simplex, known to be >= ``least``.
+
+    It is the largest ``(sum_S (a - top) - 1) / |S|`` over all sets S of entries, and so no smaller
+    than the value of any set. Few entries are above ``least``; then those below their value leave
+    until none does (Michelot).
+    """
+    threshold, count = least, 0
+    for first in range(0, a.size, STRIDE):
+        some = a[first : first + STRIDE]
+        if largest(some) - top > threshold:
+            for l in range(some.size):
+                if some[l] - top > threshold:
+                    space[count] = some[l] - top
+                    count += 1
+    active = count + 1
+    while count < active:
+        active, count = count, 0
+        total = 0.0
+        for s in range(active):
+            total += space[s]
+        threshold = (total - 1.0) / active
+        for s in range(active):
+            if space[s] > threshold:
+                space[count] = space[s]
+                count += 1
+    return threshold
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of each row of A onto the simplex.
 
     The largest entry is taken off first, which changes nothing but the rounding: among large
-    entries the 1 that the row must sum to would be lost. The threshold is the largest
-    ``(sum_S a - 1) / |S|`` over all sets S of entries, and so no smaller than the value of any
-    set: that of the largest entry alone is -1, that of the positive entries of ``guess`` is often
-    close. Few entries are above it. Then those below their value leave until none does
-    (Michelot). ``guess`` may have no rows.
+    entries the 1 that the row must sum to would be lost. The search for the threshold begins with
+    the value of the largest entry alone, -1, or of the positive entries of ``guess``, which is
+    often close. ``guess`` may have no rows.
     """
     n, k = A.shape
     above = np.empty(k)
     for i in range(n):
         a = A[i]
-        top = _largest(a)
-        threshold = -1.0
+        top = largest(a)
+        least = -1.0
         if guess.shape[0] > 0:
-            threshold = max(threshold, _value_of(a, guess[i], top))
-        count = 0
-        for first in range(0, k, STRIDE):
-            some = a[first : first + STRIDE]
-            if _largest(some) - top > threshold:
-                for l in range(some.size):
-                    if some[l] - top > threshold:
-                        above[count] = some[l] - top
-                        count += 1
-        active = count + 1
-        while count < active:
-            active, count = count, 0
-            total = 0.0
-            for s in range(active):
-                total += above[s]
-            threshold = (total - 1.0) / active
-            for s in range(active):
-                if above[s] > threshold:
-                    above[count] = above[s]
-                    count += 1
+            least = max(least, value_of(a, guess[i], top))
+        threshold = threshold_of(a, top, least, above)
         for l in range(k):
             v = a[l] - top - threshold
             out[i, l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises

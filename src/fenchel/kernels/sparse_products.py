@@ -35,6 +35,40 @@ def largest_by_feature(indptr, indices, data, W, nonnegative, largest):
 
 
 @njit(cache=True, nogil=True)
+def _add_rows(indptr, indices, data, W, j, part):
+    """``part_l += g_l`` for row j of ``G = X^T W``."""
+    pointer, klass, value = W
+    for q in range(indptr[j], indptr[j + 1]):
+        x, i = data[q], indices[q]
+        for p in range(pointer[i], pointer[i + 1]):
+            part[klass[p]] += x * value[p]
+
+
+@njit(cache=True, nogil=True)
+def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, largest):
+    """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
+    pointer, klass, _ = W
+    for j in range(largest.size):
+        _add_rows(indptr, indices, data, W, j, part)
+        for q in range(indptr[j], indptr[j + 1]):
+            for p in range(pointer[indices[q]], pointer[indices[q] + 1]):
+                g = part[klass[p]]
+                part[klass[p]] = 0.0
+                g = max(-g, 0.0) if nonnegative[j] else abs(g)
+                if g > largest[j] or g != g:
+                    largest[j] = g
+
+
+@njit(cache=True, nogil=True)
+def _possible(indptr, indices, data, most, j):
+    """``sum_i |x_ij| most_i``, no smaller than any entry in row j of ``|X^T W|``."""
+    total = 0.0
+    for q in range(indptr[j], indptr[j + 1]):
+        total += abs(data[q]) * most[indices[q]]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     """Where the constrained part of ``X^T W`` is beyond bound_j: feature, class, and by how much.
 
@@ -49,10 +83,7 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
         for l in range(W.shape[1]):
             most[i] = max(most[i], abs(W[i, l]))
     for j in range(bound.size):
-        possible = 0.0
-        for q in range(indptr[j], indptr[j + 1]):
-            possible += abs(data[q]) * most[indices[q]]
-        if possible <= bound[j]:
+        if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue
         _feature(indptr, indices, data, W, j, nonnegative[j], part)
         for l in range(part.size):
@@ -66,4 +97,36 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
                 found += 1
                 if bound[j] > 0.0:
                     scale = min(scale, bound[j] / part[l])
+    return feature[:found], klass[:found], excess[:found], scale
+
+
+@njit(cache=True, nogil=True)
+def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
+    """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
+    pointer, klass_of, value = W
+    room, found, scale = 1024, 0, 1.0
+    feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    most = np.zeros(pointer.size - 1)
+    for i in range(most.size):
+        for p in range(pointer[i], pointer[i + 1]):
+            most[i] = max(most[i], abs(value[p]))
+    for j in range(bound.size):
+        if _possible(indptr, indices, data, most, j) <= bound[j]:
+            continue
+        _add_rows(indptr, indices, data, W, j, part)
+        for q in range(indptr[j], indptr[j + 1]):
+            for p in range(pointer[indices[q]], pointer[indices[q] + 1]):
+                l = klass_of[p]
+                g = max(-part[l], 0.0) if nonnegative[j] else abs(part[l])
+                part[l] = 0.0
+                if g > bound[j]:
+                    if found == room:
+                        feature = np.append(feature, np.empty(room, np.int64))
+                        klass = np.append(klass, np.empty(room, np.int64))
+                        excess = np.append(excess, np.empty(room))
+                        room *= 2
+                    feature[found], klass[found], excess[found] = j, l, g - bound[j]
+                    found += 1
+                    if bound[j] > 0.0:
+                        scale = min(scale, bound[j] / g)
     return feature[:found], klass[:found], excess[:found], scale

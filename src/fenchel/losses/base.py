@@ -54,6 +54,19 @@ class Loss(ABC):
     ) -> np.ndarray:
         """``argmax_v <v, z> - f(v, y) - ||v - v0||^2 / (2 eta)`` on the simplex, row by row."""
 
+    def smoothed(
+        self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray
+    ) -> np.ndarray:
+        """``max_v <v - y, z> - f(v, y) - ||v - v0||^2 / (2 eta)`` on the simplex, row by row.
+
+        The maximising v are written into V, whose support on entry may be where the search begins.
+        """
+        V[...] = self.prox_euclidean(V0, Z, eta, y)
+        losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y)
+        difference = V - V0
+        losses -= np.einsum("il,il->i", difference, difference) / (2 * eta)
+        return losses
+
     def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
         """The h of every row for which ``diag(h) - h h^T / sum(h)`` is the Hessian in z.
 

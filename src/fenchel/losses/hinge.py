@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel.kernels.simplex import multiply_rows, project_rows
+from fenchel.kernels.smoothed_hinge import smoothed_hinge
 from fenchel.losses.base import Loss, true_class
 
 
@@ -68,6 +69,15 @@ class Hinge(Loss):
         out += V0
         project_rows(out, V0, out)
         return out
+
+    def smoothed(
+        self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray
+    ) -> np.ndarray:
+        if self.cost is not None:
+            return super().smoothed(V0, Z, eta, y, V)
+        losses = np.empty(y.size)
+        smoothed_hinge(V0, Z, eta, y, V, losses)
+        return losses
 
     def __repr__(self) -> str:
         return "Hinge()" if self.cost is None else f"Hinge(cost=<{self.cost.shape[0]} classes>)"

@@ -25,6 +25,9 @@ from fenchel.solvers.working_set import Columns, Entries
 #: Passes of coordinate descent in a step, and the relative size of changes that ends them.
 SWEEPS, CLOSE = 5, 0.1
 
+#: Passes where the loss is smoothed around a centre: that problem is not the last.
+SWEEPS_SMOOTHED = 3
+
 #: A value may be as large as the largest of the last so many, less this part of the prediction.
 MEMORY, SUFFICIENT = 3, 5e-4
 
@@ -46,8 +49,9 @@ UNSETTLED = 0.2
 #: A refreshed working set may take in as many entries a class: they cost these steps little.
 NEW_BY_CLASS = 4
 
-#: The damping that Newton steps begin with after a hand-over, close to the solution.
-DAMPING = 1e-4
+#: The damping that Newton steps begin with after a hand-over, close to the solution of a smooth
+#: loss, and of a smoothed one.
+DAMPING, DAMPING_SMOOTHED = 1e-4, 1e-2
 
 #: The blocks are formed anew where the curvature of a step was beyond these multiples of theirs.
 TRUSTED = 0.5, 2.0
@@ -58,20 +62,30 @@ class Blocks:
     """The blocks of the Hessian on its diagonal, one for a class: its entries lie together."""
 
     _step: Callable[..., float]
+    sweeps: int = SWEEPS
 
     @classmethod
-    def of(cls, problem: Problem, columns: Columns, entries: Entries, V: np.ndarray) -> Blocks:
-        """The blocks of the entries at the dual point V."""
+    def of(
+        cls, problem: Problem, columns: Columns, entries: Entries, V: np.ndarray, eta: float
+    ) -> Blocks:
+        """The blocks of the entries at the dual point V; eta is the step of a smoothed loss."""
         classes, first = np.unique(entries.klass, return_index=True)
         bounds = np.append(first, entries.klass.size).astype(np.int64)
         curvature = np.empty((classes.size, problem.n))
+        smooth = problem.loss.smooth
+        if smooth:
+            h, scale = problem.loss.curvature(V, 1.0), 1.0
+        else:
+            h, scale = (V > 0.0).view(np.uint8), eta  # a byte an entry: V is large
+            h[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
         kernels.class_curvature(
-            problem.loss.curvature(V, 1.0), problem.y, problem.weights, classes, LEAST, curvature
+            h, scale, problem.y, problem.weights, classes, LEAST, smooth, curvature
         )
         if columns.sparse:
             indptr, indices, data, _ = columns.data
             csc = indptr, indices, data, entries.feature, bounds, curvature
-            return cls(partial(kernels.sparse_class_steps, *csc))
+            sweeps = SWEEPS if problem.loss.smooth else SWEEPS_SMOOTHED
+            return cls(partial(kernels.sparse_class_steps, *csc), sweeps)
         offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
         values = columns.blocks(entries, bounds, curvature, offset)
         return cls(partial(kernels.class_steps, values, offset, bounds))
@@ -86,7 +100,7 @@ class Blocks:
         s: np.ndarray,
     ) -> float:
         """Minimise over the steps s with K times scale for the Hessian; returns s^T K s."""
-        return self._step(scale, g, u, penalty, below, SWEEPS, CLOSE, s)
+        return self._step(scale, g, u, penalty, below, self.sweeps, CLOSE, s)
 
 
 @dataclass

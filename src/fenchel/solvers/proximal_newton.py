@@ -15,6 +15,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
+    DAMPING_SMOOTHED,
     NEW_BY_CLASS,
     SCALES,
     SHORTER,
@@ -26,7 +27,7 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.l1_model import forms_hessian, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
+from fenchel.solvers.working_set import Columns, Entries, most_new, violators
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -35,8 +36,18 @@ SMALL_WORK = 1 << 27
 #: Newton steps between two looks at all features.
 NEWTON_STEPS = 30
 
-#: The centre moves when the inner error is this part of what smoothing costs.
-INNER = 0.3
+#: The centre moves when the inner error is this part of what smoothing costs; where X is sparse,
+#: a later look is dearer than a rough centre.
+INNER, INNER_SPARSE = 0.3, 1.0
+
+#: Conjugate gradient iterations on a face: fewer than the first number ask for less damping, more
+#: than the second for more, the last is the limit. With a sparse X and V they are cheap beside the
+#: passes over all of V that a Newton step makes.
+CG, CG_SPARSE = (15, 40, 50), (45, 120, 150)
+
+#: An iteration makes no further step after so many multiplications (a few seconds), however
+#: far it is: the solver knows no clock, and the driver looks at its own between iterations only.
+LONG = 1 << 30
 
 #: No subgradient is asked to be smaller.
 SMALLEST_ERROR = 1e-15
@@ -65,6 +76,8 @@ class State:
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
+    moved: bool = False  # the centre, since the last Newton step
+    work: float = 0.0  # multiplications of this iteration, about
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
 
 
@@ -103,11 +116,11 @@ class ProximalNewton(PenalisedSolver):
             else:
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
         state = State(
-            problem, Columns.of(problem.design), entries, Z, np.empty_like(Z), 0.0, centre,
+            problem, Columns.of(problem.design), entries, Z, np.zeros_like(Z), 0.0, centre,
             _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
         self._evaluate(state)
-        if problem.loss.smooth:
+        if problem.loss.smooth or (state.columns.sparse and start is None):
             state.by_class = Progress()
         return state
 
@@ -121,7 +134,7 @@ class ProximalNewton(PenalisedSolver):
         if state.centre is not None:
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
-        if state.by_class is not None and state.columns.sparse:  # conjugate gradients would be dear
+        if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         state.damping = max(state.damping, FOLLOW_DAMPING)
         self._evaluate(state)
@@ -152,11 +165,15 @@ class ProximalNewton(PenalisedSolver):
         problem = state.problem
         least = 0 if state.by_class is None else NEW_BY_CLASS
         limit = most_new(problem, int(np.count_nonzero(state.entries.u)), least)
+        state.work = 0.0
         feature, klass, _, scale = violators(problem, state.V, limit)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
             self._evaluate(state)
+            state.moved = state.columns.sparse
+            if state.by_class is not None:
+                state.by_class.slow = True  # from one centre to the next Newton steps are better
             feature, klass, _, scale = violators(problem, state.V, limit)
         state.entries = state.entries.with_new(feature, klass)
         progress = state.by_class
@@ -165,7 +182,7 @@ class ProximalNewton(PenalisedSolver):
         else:
             self._class_steps(state, progress)
             if progress.slow:
-                state.damping = DAMPING
+                state.damping = DAMPING if state.centre is None else DAMPING_SMOOTHED
 
     def _newton_steps(self, state: State) -> None:
         """Solve the working set by Newton steps."""
@@ -175,6 +192,8 @@ class ProximalNewton(PenalisedSolver):
             goal = self._goal(state, error) if goal is None else goal
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
+            if state.work > LONG:
+                break
 
     def _class_steps(self, state: State, progress: Progress) -> None:
         """Work on the working set by steps on single classes (:mod:`.class_newton`)."""
@@ -183,10 +202,12 @@ class ProximalNewton(PenalisedSolver):
         goal = self._goal(state, error)
         before, nonzero, n_steps = self._objective(state), entries.u != 0.0, 0
         for _ in range(STEPS):
-            if error <= goal:
+            if error <= goal or state.work > LONG:
                 break
             if progress.blocks is None:
-                progress.blocks = Blocks.of(state.problem, state.columns, entries, state.V)
+                progress.blocks = Blocks.of(
+                    state.problem, state.columns, entries, state.V, state.eta
+                )
             found = self._class_step(state, progress, g, penalty)
             if found is None:
                 break
@@ -214,6 +235,7 @@ class ProximalNewton(PenalisedSolver):
         first = not progress.values
         start = best = self._objective(state)
         while progress.scale <= SCALES[1]:
+            state.work += 2.0 * blocks.sweeps * state.columns.stored(state.entries)
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
             self._centre_free(state, s, below)
             state.columns.add_product(state.Z, state.entries, s)
@@ -275,13 +297,14 @@ class ProximalNewton(PenalisedSolver):
         inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
         state.gap = smoothing + inner
         # on the working set, subgradients below this make no larger inner error
-        state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
-        return inner <= INNER * smoothing
+        part = INNER_SPARSE if state.columns.sparse else INNER
+        state.enough = 0.3 * part * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
+        return inner <= part * smoothing
 
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
-        if many(state.V):
+        if state.columns.reads_entries(entries, state.V):
             g = state.columns.gradient_of_dense(entries, problem, state.V)
         else:
             columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
@@ -302,39 +325,46 @@ class ProximalNewton(PenalisedSolver):
             state.damping * largest * state.curvature[entries.feature], 1e-12 * error
         )
         below = self._below(state, penalty)
+        sparse = state.centre is not None and state.columns.sparse
+        few_cg, many_cg, most_cg = CG_SPARSE if sparse else CG
         h = problem.loss.curvature(state.V, state.eta)
+        if state.moved and state.centre is not None:
+            # V has overshot and lost half of its support: what it had, the centre still has
+            h[state.centre > 0.0] = state.eta
+            state.moved = False
         size = entries.u.size
         dense = state.by_class is not None and not state.columns.sparse
         if dense and forms_hessian(size, problem.n):
             H = state.columns.dense_hessian(entries, h, problem.weights)
             H[np.arange(size), np.arange(size)] += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
+            state.work += size * float(size * problem.n)
         else:
             curvature = curvature_columns(h, problem.weights, entries.classes)
             packed, positions = state.columns.pack(entries, curvature)
             s, n_cg = minimise_model(
                 entries.klass, packed, positions, g, entries.u, penalty, below,
-                damping, 0.1 * error, 2, 5, 50,
+                damping, 0.1 * error, 2, 5, most_cg,
             )  # fmt: skip
-        change = state.columns.product(entries, s, problem.k)
+            state.work += (20.0 + 2.0 * n_cg) * packed[1].size
+        move = state.columns.along(state.Z, entries, s)
         before = state.value + penalty @ np.abs(entries.u)
         slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
         t = 1.0
-        state.Z += change
+        move(1.0)
         while True:
             self._evaluate(state)
             after = state.value + penalty @ np.abs(entries.u + t * s)
             if after <= before + 1e-4 * t * slope or t < SHORTEST:
                 break
             t *= 0.5
-            change *= 0.5
-            state.Z -= change
+            move(-t)
         entries.u = entries.u + (s if t == 1.0 else t * s)
         if t < 1.0:
             state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
-        elif n_cg > 40:
+        elif n_cg > many_cg:
             state.damping = min(1.0, 2 * state.damping)
-        elif n_cg < 15:
+        elif n_cg < few_cg:
             state.damping = max(1e-9, 0.3 * state.damping)
         return t >= SHORTEST
 
@@ -348,15 +378,14 @@ class ProximalNewton(PenalisedSolver):
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = state.problem, state.problem.loss
         state.value = 0.0
+        state.work += 10.0 * state.Z.size
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]
-            if state.centre is None:
-                losses, V = loss.value_and_argmax(Z, y)
-            else:
-                V = loss.prox_euclidean(state.centre[rows], Z, state.eta, y)
-                losses = np.einsum("il,il->i", V, Z) - true_class(Z, y) - loss.f(V, y)
-                difference = V - state.centre[rows]
-                losses -= np.einsum("il,il->i", difference, difference) / (2 * state.eta)
+            if state.centre is not None:
+                losses = loss.smoothed(state.centre[rows], Z, state.eta, y, state.V[rows])
+                state.value += float(problem.weights[rows] @ losses)
+                continue
+            losses, V = loss.value_and_argmax(Z, y)
             if rows.stop - rows.start == problem.n:
                 state.V = V
             else:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
 from fenchel.kernels import class_blocks, curvature
-from fenchel.kernels.sparse_products import beyond_bounds
+from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
@@ -26,6 +26,12 @@ FLAT = 1e-9
 
 #: A V with more non-zeros than this part of its entries is multiplied as a dense one.
 MANY = 0.3
+
+#: Reading one entry of V out of order costs as much as so many in order.
+MISSES = 6
+
+#: Where X is sparse, below this part: the dense product skips the features that cannot matter.
+FEW = 0.03
 
 
 def most_new(problem: Problem, nonzeros: int, by_class: int = 0) -> int:
@@ -90,7 +96,6 @@ class Columns:
     data: tuple
     _gradient: Callable[..., Any]
     _pack: Callable[..., Any]
-    _product: Callable[..., Any]
 
     @classmethod
     def of(cls, design: Design) -> Columns:
@@ -98,10 +103,9 @@ class Columns:
         if isinstance(design, SparseDesign):
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
-            kernels = curvature.sparse_gradient, curvature.sparse_pack, curvature.sparse_product
-            return cls(data, *kernels)
+            return cls(data, curvature.sparse_gradient, curvature.sparse_pack)
         data = (np.ascontiguousarray(design.X.T),)
-        return cls(data, curvature.dense_gradient, curvature.dense_pack, curvature.dense_product)
+        return cls(data, curvature.dense_gradient, curvature.dense_pack)
 
     @property
     def sparse(self) -> bool:
@@ -124,13 +128,38 @@ class Columns:
         else:
             Z += self.product(entries, values, Z.shape[1])
 
+    def along(self, Z: np.ndarray, entries: Entries, s: np.ndarray) -> Callable[[float], None]:
+        """A function of t that adds ``t X S`` to Z, for the matrix S with values s at the entries.
+
+        A sparse product is made each time: it is far smaller than Z.
+        """
+        if self.sparse:
+            return lambda t: self.add_product(Z, entries, t * s)
+        change = self.product(entries, s, Z.shape[1])
+
+        def move(t: float) -> None:
+            np.add(Z, t * change, out=Z)
+
+        return move
+
+    def reads_entries(self, entries: Entries, V: np.ndarray) -> bool:
+        """Whether G_U at the entries is better read off V itself than off its non-zeros by class.
+
+        These are found in two passes over V; a reading off V misses the cache.
+        """
+        return many(V) or (self.sparse and MISSES * self.stored(entries) < V.size)
+
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
-        if not self.sparse and 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
+        if self.sparse:
+            Z = np.zeros((self.data[3], k))
+            self.add_product(Z, entries, values)
+            return Z
+        if 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
             S = np.zeros((self.data[0].shape[0], k))
             S[entries.feature, entries.klass] = values
             return self.data[0].T @ S
-        return self._product(*self.data, entries.feature, entries.klass, values, k)
+        return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries, for a V without many zeros."""
@@ -185,7 +214,7 @@ class Columns:
         curved = total - curvature_at.max(axis=1) > FLAT * total
         if 4 * np.count_nonzero(curved) < 3 * total.size:
             rows = np.flatnonzero(curved)
-            columns = Columns((Xt[:, rows],), self._gradient, self._pack, self._product)
+            columns = Columns((Xt[:, rows],), self._gradient, self._pack)
             return columns.dense_hessian(entries, curvature_at[rows], weights[rows])
         classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
         h = np.ascontiguousarray(curvature_at[:, classes].T)
@@ -228,10 +257,17 @@ def violators(
     s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` wherever c_j > 0.
     """
     bound = problem.lam * problem.penalty_factor[:, None]
+    if isinstance(problem.design, SparseDesign) and few(V):
+        csc, part = problem.design.csc, np.zeros(problem.k)
+        rows = curvature.residual_rows(V, problem.y, problem.weights)
+        feature, klass, excess, scale = beyond_bounds_of_rows(
+            csc.indptr, csc.indices, csc.data, rows, problem.nonnegative, part, bound[:, 0]
+        )
+        return *_worst(feature, klass, excess, limit), scale
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
-    dense = many(V)
+    dense = many(V) or isinstance(problem.design, SparseDesign)
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
@@ -241,7 +277,7 @@ def violators(
             pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
             shape = problem.n, stop - start
             R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=shape)
-        if dense and isinstance(problem.design, SparseDesign):
+        if isinstance(problem.design, SparseDesign):
             csc = problem.design.csc
             feature, klass, over, s = beyond_bounds(
                 csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
@@ -258,6 +294,11 @@ def violators(
         found.append(_worst(feature, klass + start, excess[feature, klass], limit))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return *_worst(feature, klass, excess, limit), scale
+
+
+def few(V: np.ndarray) -> bool:
+    """Whether V is better multiplied by its non-zeros, where X is sparse."""
+    return bool(np.count_nonzero(V) < FEW * V.size)
 
 
 def many(V: np.ndarray) -> bool:

@@ -1,0 +1,48 @@
+"""The hinge loss smoothed around a centre: row by row, so that nothing in between is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel.kernels.simplex import largest, threshold_of, value_of
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
+def _raise(z: np.ndarray, v0: np.ndarray, eta: float, out: np.ndarray) -> None:
+    for l in range(out.size):
+        out[l] = v0[l] + eta * (z[l] + 1.0)
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc", "contract"})
+def _inner(v: np.ndarray, z: np.ndarray, v0: np.ndarray) -> tuple[float, float]:
+    """``<v, z>`` and ``||v - v0||^2``."""
+    inner = square = 0.0
+    for l in range(v.size):
+        inner += v[l] * z[l]
+        square += (v[l] - v0[l]) * (v[l] - v0[l])
+    return inner, square
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def smoothed_hinge(
+    V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray, losses: np.ndarray
+) -> None:
+    """``max_v <v - y, z> + 1 - v_y - ||v - v0||^2 / (2 eta)`` on the simplex, and its v.
+
+    That v is the projection of ``v0 + eta (z + 1 - y)``. The search for its threshold begins with
+    the support that V has on entry, which is often close (see ``project_rows``).
+    """
+    n, k = Z.shape
+    a, above = np.empty(k), np.empty(k)
+    for i in range(n):
+        z, v0, v = Z[i], V0[i], V[i]
+        _raise(z, v0, eta, a)
+        a[y[i]] -= eta
+        top = largest(a)
+        threshold = threshold_of(a, top, max(-1.0, value_of(a, v, top)), above)
+        for l in range(k):
+            new = a[l] - top - threshold
+            v[l] = new if new > 0.0 else 0.0
+        inner, square = _inner(v, z, v0)
+        losses[i] = inner - z[y[i]] + 1.0 - v[y[i]] - square / (2.0 * eta)
