@@ -18,8 +18,9 @@ from fenchel.kernels.class_blocks import (
 from fenchel.kernels.softmax import entropy_rows, softmax_rows
 from fenchel.losses import get_loss
 from fenchel.problem import Problem
+from fenchel.solvers import working_set
 from fenchel.solvers.class_newton import Progress, costs
-from fenchel.solvers.working_set import Columns, Entries, residual, violators
+from fenchel.solvers.working_set import HESSIAN_ENTRIES, Columns, Entries, residual, violators
 
 
 @pytest.fixture
@@ -201,7 +202,11 @@ def test_gradients_at_entries_are_those_of_the_problem(case, make) -> None:
 
 
 @pytest.mark.parametrize("certain", [0, 0.6], ids=["no row at a corner", "most at a corner"])
-def test_the_dense_hessian_is_that_of_the_loss(case, certain: float) -> None:
+@pytest.mark.parametrize("at_a_time", [HESSIAN_ENTRIES, 30], ids=["at once", "in parts"])
+def test_the_dense_hessian_is_that_of_the_loss(
+    case, certain: float, at_a_time: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(working_set, "HESSIAN_ENTRIES", at_a_time)
     X, V, w, entries, columns, _ = case
     V[: int(certain * V.shape[0])] = np.eye(V.shape[1])[1]
     H = columns.dense_hessian(entries, V, w)
@@ -303,10 +308,13 @@ def test_costs_grow_with_the_size_of_the_blocks() -> None:
     columns = Columns.of(problem.design)
     together = Entries(np.arange(20), np.zeros(20, dtype=int), np.zeros(20))
     spread = Entries(np.arange(20), np.repeat([0, 1], 10), np.zeros(20))
-    assert costs(problem, columns, together, 1)[0] > costs(problem, columns, spread, 1)[0]
-    steps, newton = costs(problem, columns, together, 1)
-    assert costs(problem, columns, together, 2) == (2 * steps, newton)
-    assert costs(problem, columns, spread, 1)[1] == newton
+    assert (
+        costs(problem, columns, together, 1, False)[0]
+        > costs(problem, columns, spread, 1, False)[0]
+    )
+    steps, newton = costs(problem, columns, together, 1, False)
+    assert costs(problem, columns, together, 2, False) == (2 * steps, newton)
+    assert costs(problem, columns, spread, 1, False)[1] == newton
 
 
 def test_stored_values_are_counted_once_an_entry() -> None:

@@ -142,9 +142,11 @@ class Progress:
 
 
 def costs(
-    problem: Problem, columns: Columns, entries: Entries, n_steps: int
+    problem: Problem, columns: Columns, entries: Entries, n_steps: int, many: bool
 ) -> tuple[float, float]:
     """What steps on single classes and one Newton step cost, in multiplications.
+
+    ``many`` says whether V has few zeros, so that no sample can be left out.
 
     One of BLAS counts as an eighth; an exponential as ten.
     """
@@ -155,6 +157,6 @@ def costs(
         steps += 2.0 * SWEEPS * stored
     else:
         steps += float((np.bincount(entries.klass) ** 2.0).sum()) * n / 8
-    if not columns.sparse and forms_hessian(size, n):
+    if not columns.sparse and forms_hessian(size, n, blas=many):
         return n_steps * steps, size**2 * n / 8 + 0.4 * size**3
     return n_steps * steps, 40.0 * stored

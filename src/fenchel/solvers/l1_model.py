@@ -31,6 +31,9 @@ SMALL_BLOCK = 48
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
+#: The same where X is dense and the curvature has few zeros, so that BLAS does it all.
+BLAS_SIZE, BLAS_WORK = 2500, 1 << 35
+
 #: Lengths at which a step on the face is tried before it is cut at the first change of sign.
 LENGTHS = (1.0, 0.4, 0.16)
 
@@ -66,9 +69,10 @@ def minimise_model(
         )
 
 
-def forms_hessian(size: int, n_rows: int) -> bool:
+def forms_hessian(size: int, n_rows: int, blas: bool = False) -> bool:
     """Whether the Hessian of so many entries is formed: the faster way where it is small."""
-    return size <= DENSE_SIZE and size * size * n_rows <= DENSE_WORK
+    most, work = (BLAS_SIZE, BLAS_WORK) if blas else (DENSE_SIZE, DENSE_WORK)
+    return size <= most and size * size * n_rows <= work
 
 
 def minimise_dense(

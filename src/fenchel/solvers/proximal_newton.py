@@ -27,7 +27,7 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.l1_model import forms_hessian, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, most_new, violators
+from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -219,7 +219,7 @@ class ProximalNewton(PenalisedSolver):
             g = new
         moved = np.count_nonzero(nonzero != (entries.u != 0.0))
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
-        cost, newton = costs(state.problem, state.columns, entries, n_steps)
+        cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
         progress.looked(before - self._objective(state), settled, cost, newton)
 
     def _class_step(
@@ -334,11 +334,11 @@ class ProximalNewton(PenalisedSolver):
             state.moved = False
         size = entries.u.size
         dense = state.by_class is not None and not state.columns.sparse
-        if dense and forms_hessian(size, problem.n):
+        if dense and forms_hessian(size, problem.n, blas=many(h)):
             H = state.columns.dense_hessian(entries, h, problem.weights)
             H[np.arange(size), np.arange(size)] += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
-            state.work += size * float(size * problem.n)
+            state.work += size * float(size * problem.n) / 8  # as in ``costs``
         else:
             curvature = curvature_columns(h, problem.weights, entries.classes)
             packed, positions = state.columns.pack(entries, curvature)

@@ -21,6 +21,9 @@ GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
 #: Blocks of the Hessian with fewer entries are formed in one compiled loop, larger ones by BLAS.
 SMALL_BLOCK = 16
 
+#: The Hessian is formed of so many samples at a time that their values for its entries are as many.
+HESSIAN_ENTRIES = 1 << 21
+
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
 
@@ -211,23 +214,29 @@ class Columns:
         """
         (Xt,) = self.data
         total = curvature_at.sum(axis=1)
-        curved = total - curvature_at.max(axis=1) > FLAT * total
-        if 4 * np.count_nonzero(curved) < 3 * total.size:
-            rows = np.flatnonzero(curved)
-            columns = Columns((Xt[:, rows],), self._gradient, self._pack)
-            return columns.dense_hessian(entries, curvature_at[rows], weights[rows])
+        rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
+        H = np.zeros((entries.u.size, entries.u.size))
+        for part in np.array_split(rows, 1 + entries.u.size * rows.size // HESSIAN_ENTRIES):
+            columns = Columns((Xt[:, part],), self._gradient, self._pack)
+            columns._add_hessian(entries, curvature_at[part], weights[part], H)
+        return H
+
+    def _add_hessian(
+        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray, H: np.ndarray
+    ) -> None:
+        """Add the part of some samples to the Hessian: their columns are all that is here."""
+        (Xt,) = self.data
         classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
         h = np.ascontiguousarray(curvature_at[:, classes].T)
-        root = np.sqrt(np.divide(weights, total, out=np.zeros_like(total), where=total > 0.0))
-        Q = Xt[entries.feature] * (h * root)[code]
-        H = -(Q @ Q.T)
+        Q = Xt[entries.feature]
+        Q *= (h * np.sqrt(weights / curvature_at.sum(axis=1)))[code]
+        H -= Q @ Q.T
         bounds = np.append(first, entries.u.size).astype(np.int64)
         offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
         values = self.blocks(entries, bounds, weights * h, offset)
         for t, size in enumerate(np.diff(bounds)):
             mine = slice(bounds[t], bounds[t + 1])
             H[mine, mine] += values[offset[t] : offset[t + 1]].reshape(size, size)
-        return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual`` as from ``residual_columns``."""
