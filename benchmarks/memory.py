@@ -1,7 +1,7 @@
 """Memory that a fit takes, against what ``estimate_memory`` says before (fresh process each).
 
     python benchmarks/memory.py [CASE ...]
-    FENCHEL_DATA=folder python benchmarks/memory.py --shared    # on which nothing was set
+    FENCHEL_DATA=folder python benchmarks/memory.py --shared
 
 Measured is the growth of the peak resident memory during fit, of a process that has compiled
 every kernel on a small problem before.
@@ -76,21 +76,20 @@ CASES: dict[str, tuple[Any, tuple, str, float]] = {
     "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
 }
 
-#: The same on real data; the constants of the estimate were not set on these.
+#: The same on real data.
 SHARED: dict[str, tuple[Any, tuple, str, float]] = {
     f"{name} {loss}": (shared, (name,), loss, alpha)
     for name, loss, alpha in (
         ("news20", "hinge", 1e-4),
-        ("news20", "softmax", 1e-4),
-        ("banking77", "hinge", 3e-4),
         ("clinc150", "hinge", 1e-3),
         ("clinc150", "softmax", 1e-4),
         ("debian_section", "softmax", 1e-4),
-        ("usps", "hinge", 1e-3),
+        ("debian_section", "sparsemax", 3e-4),
+        ("banking77", "hinge", 3e-4),
+        ("hwu64", "hinge", 3e-4),
+        ("stackoverflow20", "hinge", 1e-4),
         ("usps", "softmax", 1e-4),
-        ("isolet1560", "hinge", 1e-2),
-        ("nakayama", "sparsemax", 1e-2),
-        ("primary_cancers", "softmax", 1e-2),
+        ("letter", "softmax", 1e-4),
     )
 }
 

@@ -10,27 +10,36 @@ import scipy.sparse as sp
 
 from fenchel.losses import Loss, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
+from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
-from fenchel.solvers.working_set import first_entries
+from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, the change of it, V
 #: and the centre or what is to be certified, the best V of both bounds, the curvature and where it
 #: is not zero.
 SCORE_ARRAYS = 9
 
-#: Blocks of the gradient (d x k) at the same time.
+#: The same where X is sparse: of a smooth loss, and of one that has a centre.
+SPARSE_SCORES = 11.0, 12.5
+
+#: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
+#: kept.
 GRADIENT_BLOCKS = 3
 
 #: Arrays of the size of the scores and of U that the hybrid gradient steps hold together with a
 #: check: three points with their products, sums, the last restart and the best point.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 
-#: Bytes for a non-zero of a sparse X: rows and columns (12 each), and the scaled copy of which the
-#: norms of the columns are made.
-SPARSE_BYTES = 44
+#: A non-zero of a sparse X is stored by rows, by columns, and in a scaled copy of which the norms
+#: of the columns are made: a value and a position each, and a double.
+SPARSE_COPIES, POSITION, DOUBLE = 3, 4, 8
 
 #: A step on a dense X gathers its rows for the entries that it works on: a value and a position.
 PACKED_BYTES = 12
+
+#: A Newton step of a smooth loss on dense data has the Hessian, the part that is solved and its
+#: factors; what they are formed of, with a factor for each value; and fewer arrays of scores.
+HESSIANS, HESSIAN_BLOCKS, STEP_SCORES = 3, 2, 6
 
 
 def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
@@ -57,12 +66,20 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     """The same for k classes."""
     n, d = X.shape
     scores, gradient = 8 * n * k, 8 * d * k
-    newton = SCORE_ARRAYS * scores + GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+    smooth = get_loss(loss).smooth
     if sp.issparse(X):
-        return SPARSE_BYTES * (X.nnz + n) + newton
-    work = newton + PACKED_BYTES * n * first_entries(d, k)
-    if not get_loss(loss).smooth and (n + d) * k <= DENSE_ENTRIES:
-        work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
+        bytes_each = SPARSE_COPIES * (X.dtype.itemsize + POSITION) + DOUBLE
+        return bytes_each * (X.nnz + n) + int(SPARSE_SCORES[0 if smooth else 1] * scores)
+    work = SCORE_ARRAYS * scores + GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+    if smooth:
+        entries = min(d * k // 2, n, BLAS_SIZE)
+        values = min(entries * n, HESSIAN_ENTRIES)
+        step = STEP_SCORES * scores + 8 * (HESSIANS * entries**2 + HESSIAN_BLOCKS * values)
+        work = max(work, step)
+    else:
+        work += PACKED_BYTES * n * first_entries(d, k)
+        if (n + d) * k <= DENSE_ENTRIES:
+            work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
     return 2 * n * (d + 1) * X.dtype.itemsize + work
 
 
