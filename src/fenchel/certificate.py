@@ -25,7 +25,6 @@ Everything is float64 and computed afresh from U and V on the user's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +32,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
 from fenchel.free_features import Repair
-from fenchel.problem import Matrix, Problem
+from fenchel.problem import Matrix, Problem, dense
 
 #: Rows of V further from the simplex than this are a solver's mistake, not rounding.
 SIMPLEX_TOLERANCE = 1e-6
@@ -153,16 +152,19 @@ def _feasible(
     with np.errstate(over="ignore"):  # a subnormal norm gives infinity, which is right
         s_max = float((bounds[active] / norms[active]).min()) if active.any() else np.inf
     s_max = min(s_max * (1 - SAFETY), _simplex_limit(problem, V))
-    mixed = _toward_labels(problem, V)
 
     def value(s: float) -> float:
-        return -problem.conjugate(mixed(s))
+        total = 0.0
+        for rows in problem.row_blocks():
+            y = problem.y[rows]
+            total += float(problem.weights[rows] @ problem.loss.f(_mixed(s, V[rows], y), y))
+        return -total
 
     s, dual = s_max, value(s_max)
     if not problem.loss.affine and value(0.99 * s_max) > dual:  # the concave value peaks earlier
         found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
         s, dual = float(found.x), -float(found.fun)
-    return mixed(s), dual
+    return _toward_labels(problem, V, s), dual
 
 
 def _simplex_limit(problem: Problem, V: Matrix) -> float:
@@ -172,15 +174,26 @@ def _simplex_limit(problem: Problem, V: Matrix) -> float:
     return max(1.0, (1 - SAFETY) / farthest) if farthest > 0 else 1.0
 
 
-def _toward_labels(problem: Problem, V: Matrix) -> Callable[[float], Matrix]:
-    rows = np.arange(problem.n)
+def _mixed(s: float, V: Matrix, y: np.ndarray) -> np.ndarray:
+    """``Y + s (V - Y)`` for some rows, as a new array."""
+    W = s * dense(V)
+    _add_labels(W, y, 1 - s)
+    return W
+
+
+def _add_labels(W: np.ndarray, y: np.ndarray, amount: float) -> None:
+    rows = np.arange(y.size)
+    W[rows, y] = np.maximum(W[rows, y] + amount, 0.0)
+
+
+def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
+    """``Y + s (V - Y)``; an array is changed in place, as no second one may fit."""
     if sp.issparse(V):
+        rows = np.arange(problem.n)
         Y = sp.csr_array((np.ones(problem.n), (rows, problem.y)), shape=V.shape)
-        return lambda s: (s * V + (1 - s) * Y).tocsr()
-
-    def mixed(s: float) -> np.ndarray:
-        W = s * V
-        W[rows, problem.y] = np.maximum(W[rows, problem.y] + (1 - s), 0.0)
+        W = (s * V + (1 - s) * Y).tocsr()
+        np.maximum(W.data, 0.0, out=W.data)
         return W
-
-    return mixed
+    V *= s
+    _add_labels(V, problem.y, 1 - s)
+    return V

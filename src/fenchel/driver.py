@@ -55,6 +55,9 @@ class _Best:
             self.upper = certificate
         if certificate.dual > self.lower.dual:
             self.lower = certificate
+        if self.upper is not self.lower:  # hold on to one U and one V only: they can be large
+            self.upper = replace(self.upper, V=self.lower.V)
+            self.lower = replace(self.lower, U=self.upper.U)
 
     @property
     def gap(self) -> float:
