@@ -153,6 +153,7 @@ def _iterate(
             followed = _certify_points(problem, solver.points(state), best)
         history.append(_record(iteration, iteration * pace, seconds, followed, best, began,
                                solver.note(state)))  # fmt: skip
+        del followed  # its V is as large as the scores
         status = _verdict(history[-1], budget, problem, callback)
         if status is not None:
             return status
