@@ -217,7 +217,7 @@ class Columns:
         rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
         H = np.zeros((entries.u.size, entries.u.size))
         for part in np.array_split(rows, 1 + entries.u.size * rows.size // HESSIAN_ENTRIES):
-            columns = Columns((Xt[:, part],), self._gradient, self._pack)
+            columns = Columns((np.take(Xt, part, axis=1),), self._gradient, self._pack)
             columns._add_hessian(entries, curvature_at[part], weights[part], H)
         return H
 
