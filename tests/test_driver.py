@@ -12,7 +12,8 @@ import pytest
 
 import checker
 import fenchel
-from fenchel.driver import run
+from fenchel.certificate import Certificate
+from fenchel.driver import _Best, run
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver
 from fenchel.solvers.mirror_prox import MirrorProx
@@ -315,3 +316,22 @@ def test_the_horizon_is_the_budget() -> None:
         solver = Scripted({}, pace=2.0)
         assert run(problem, solver, budget).history[-1].iteration == horizon
         assert solver.horizon == horizon
+
+
+def test_the_best_points_hold_one_u_and_one_v() -> None:
+    """Each is as large as the data has features or samples times classes."""
+    points = [np.zeros((2, 2)) for _ in range(8)]
+    first, lower, higher, worse = (
+        Certificate(points[2 * i], points[2 * i + 1], primal, dual, "penalised", "last")
+        for i, (primal, dual) in enumerate([(9.0, 0.0), (5.0, -1.0), (8.0, 3.0), (7.0, 2.0)])
+    )
+    best = _Best(first)
+    for certificate in (lower, higher, worse):
+        best.update(certificate)
+    assert best.gap == 2.0
+    assert {id(best.upper.U), id(best.lower.U)} == {id(lower.U)}
+    assert {id(best.upper.V), id(best.lower.V)} == {id(higher.V)}
+    found = best.certificate()
+    assert found.U is lower.U
+    assert found.V is higher.V
+    assert (found.primal, found.dual) == (5.0, 3.0)

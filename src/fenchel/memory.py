@@ -15,8 +15,8 @@ from fenchel.solvers.primal_dual import DENSE_ENTRIES
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, the change of it, V
-#: and the centre or what is to be certified, the best V of both bounds, the curvature and where it
-#: is not zero.
+#: and the centre or what is to be certified, the best V, the curvature and where it is not zero.
+#: Counted from what was measured, as are the others here.
 SCORE_ARRAYS = 9
 
 #: The same where X is sparse: of a smooth loss, and of one that has a centre.

@@ -20,9 +20,11 @@ SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 @pytest.mark.parametrize("case", ["wide softmax", "tall softmax", "long text"])
 def test_the_estimate_is_within_a_fifth_of_the_peak(case):
     """In a process of its own; the sizes are such that arrays dominate."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), case, "--here"], capture_output=True, text=True, check=True
-    )
+    for _ in range(2):  # the first fills the cache: compiling takes memory too
+        done = subprocess.run(
+            [sys.executable, str(SCRIPT), case, "--here"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
     ratio = float(done.stdout.split()[-2])
     assert 0.8 <= ratio <= 1.2, done.stdout
 
