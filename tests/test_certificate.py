@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import checker
 import reference
-from fenchel.certificate import Certificate, certify
+from fenchel.certificate import Certificate, certify, for_smaller_penalty
 from fenchel.problem import Problem
 from instances import BY_NAME, LOSS_NAMES, Instance
 from support import make_problem
@@ -175,3 +175,28 @@ def test_a_sparse_dual_point_has_the_constraints_of_a_dense_one() -> None:
     expected = np.abs(X.T @ W).max(axis=1)
     for point in (V, sp.csr_array(V), sp.csc_array(V)):
         np.testing.assert_allclose(problem.gradient_row_norms(point), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@every_loss
+@pytest.mark.parametrize("name", ["three-classes", "weighted", "penalty-factors", "sparse-wide"])
+def test_a_certificate_holds_for_a_smaller_penalty_without_a_product(
+    name: str, loss: str, make, fit_intercept: bool
+) -> None:
+    problem = make_problem(BY_NAME[name], loss, fit_intercept=fit_intercept)
+    rng = np.random.default_rng(0)
+    U = rng.standard_normal((problem.d, problem.k))
+    V = rng.dirichlet(np.full(problem.k, 0.3), problem.n)
+    known = certify(problem, U, make(V))
+    before = known.V.copy()
+    for part in (1.0, 0.6, 0.0):
+        other = problem.with_penalty(part * problem.lam)
+        found = for_smaller_penalty(other, known, problem.lam)
+        afresh = certify(other, found.U, found.V)
+        assert found.primal == pytest.approx(afresh.primal, rel=1e-12)
+        assert found.dual <= afresh.dual + 1e-12
+        norms = other.gradient_row_norms(found.V)
+        bounds = other.lam * other.penalty_factor
+        assert (norms <= bounds + 1e-12).all()
+    assert abs(known.V - before).max() == 0.0

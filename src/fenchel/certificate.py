@@ -90,6 +90,19 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
     return Certificate(U, V, problem.primal(U), dual, kind, point)
 
 
+def for_smaller_penalty(problem: Problem, known: Certificate, lam: float) -> Certificate:
+    """A certificate from that for the same data with a penalty ``lam`` no smaller: no product.
+
+    The risk of U is the same. V has ``||G_U(j,:)||_* <= lam c_j``; moved towards the labels by the
+    ratio of the penalties it has what is asked for here.
+    """
+    s = problem.lam / lam
+    V = _toward_labels(problem, known.V.copy(), s)
+    size = problem.with_penalty(1.0).penalty(known.U)
+    primal = known.primal - (lam - problem.lam) * size
+    return Certificate(known.U, V, primal, -problem.conjugate(V), known.problem, "start")
+
+
 def _onto_signs(problem: Problem, U: Matrix) -> Matrix:
     """Replace negative coefficients by zero where they are not allowed."""
     if not problem.positive:

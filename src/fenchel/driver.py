@@ -106,6 +106,8 @@ def run(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     final = best.certificate()
+    if start is not None and start.certificate is not None and "start" in final.point:
+        final = certify(problem, final.U, final.V, final.point)  # what is returned is made afresh
     logger.info(
         "%s: %s after %d iterations, primal %.6g, certified gap %.3g",
         solver.name,
@@ -161,6 +163,8 @@ def _iterate(
 
 def _certify_start(problem: Problem, start: Start | None) -> Certificate:
     """Certify the start, or U = 0, which is where every run can fall back to, if that is better."""
+    if start is not None and start.certificate is not None:
+        return start.certificate
     if start is not None and start.V is not None:
         given = certify(problem, start.U, start.V, "start")
         if given.primal <= problem.at_zero:

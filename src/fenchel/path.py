@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from fenchel.certificate import Certificate, for_smaller_penalty
 from fenchel.lambda_max import smallest_null_penalty
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
-from fenchel.solve import Result, solve_problem
+from fenchel.solve import Result, join_intercept, solve_problem
+from fenchel.solvers.base import Start
 from fenchel.solvers.continued import Continued
 from fenchel.solvers.registry import choose, get_solver
 from fenchel.validation import check_number
@@ -92,14 +95,26 @@ def walk(
     problem: Problem, alphas: np.ndarray, options: dict[str, Any], **more: Any
 ) -> Iterator[tuple[float, Result]]:
     """Solve for one penalty after the other; only the last solution is kept in memory."""
-    result: Result | None = None
+    start: Start | None = None
     name = options["solver"]
     method = Continued(choose(problem) if name == "auto" else get_solver(name, None))
     options = {**options, **more, "solver": method}
-    for alpha in alphas:
+    for alpha, following in zip_longest(alphas, alphas[1:]):
         problem = problem.with_penalty(float(alpha))
-        result = solve_problem(problem, start=result, **options)
+        result = solve_problem(problem, start=start, **options)
+        if following is not None:
+            start = _start(problem, result, float(following))
         yield float(alpha), result
+
+
+def _start(problem: Problem, result: Result, alpha: float) -> Start:
+    """The solution of a problem as the start for a smaller penalty, with its certificate there."""
+    U = join_intercept(result.U, result.intercept)
+    if result.certifies != "penalised" or problem.lam == 0.0:
+        return Start(U, result.V)
+    known = Certificate(U, result.V, result.primal, result.dual, "penalised", result.point)
+    certificate = for_smaller_penalty(problem.with_penalty(alpha), known, problem.lam)
+    return Start(U, certificate.V, certificate)
 
 
 def penalties(problem: Problem, alphas: Any, *, eps: float, scale: str) -> np.ndarray:

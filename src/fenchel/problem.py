@@ -308,7 +308,11 @@ def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
     if block.nnz > 0.1 * block.shape[0] * max(used.size, 1):
         block = block.toarray()
 
+    rows = sp.csr_array(U)
+
     def scores(design: Design) -> np.ndarray:
+        if design.is_sparse and sp.issparse(block):
+            return design.matmul(rows)
         Z = np.zeros((design.shape[0], U.shape[1]))
         if used.size:
             Z[:, used] = design.matmul(block)

@@ -221,15 +221,18 @@ def split_intercept(problem: Problem, U: Matrix) -> tuple[Matrix, np.ndarray | N
     return U[:-1, :], (last.toarray() if sp.issparse(last) else last).ravel()
 
 
+def join_intercept(U: Matrix, intercept: np.ndarray | None) -> Matrix:
+    """What :func:`split_intercept` takes apart."""
+    if intercept is None:
+        return U
+    return (sp.vstack if sp.issparse(U) else np.vstack)([U, intercept[None, :]])
+
+
 def _check_start(start: Any, problem: Problem) -> Start | None:
     if start is None:
         return None
     if isinstance(start, Result):
-        U = start.U
-        if start.intercept is not None:
-            stack = sp.vstack if sp.issparse(U) else np.vstack
-            U = stack([U, start.intercept[None, :]])
-        start = Start(U, start.V)
+        start = Start(join_intercept(start.U, start.intercept), start.V)
     elif isinstance(start, tuple):
         if len(start) != 2:
             raise ValueError(f"start must be U or a pair (U, V), found {len(start)} things.")

@@ -9,7 +9,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import fenchel
-from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, driver
+from fenchel.certificate import certify
 from fenchel.cross_validation import choose
 from fenchel.free_features import Repair
 from fenchel.path import largest_penalty, walk
@@ -134,3 +135,23 @@ def test_what_does_not_depend_on_the_penalty_is_kept(iris):
     assert other.nonnegative is problem.nonnegative
     assert Repair.of(other) is Repair.of(problem)
     assert other.at_zero == problem.at_zero
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+@pytest.mark.parametrize("limit", [0, 100])
+def test_what_a_path_returns_is_certified_afresh(iris, loss, limit, monkeypatch):
+    """A point that ends where it started has had a certificate without a product."""
+    X, y = iris
+    problem = Problem.from_data(X, y, loss=loss, lam=0.0, fit_intercept=True)
+    grid = largest_penalty(problem) * np.array([0.5, 0.499, 0.3])
+    fresh = []
+
+    def counted(problem, U, V, point="last"):
+        fresh.append(certify(problem, U, V, point))
+        return fresh[-1]
+
+    monkeypatch.setattr(driver, "certify", counted)
+    options = {"tol": 1e-2, "solver": "auto", "max_iter": limit}
+    for _, result in walk(problem, grid, options):
+        assert result.primal in [c.primal for c in fresh]
+        assert result.dual in [c.dual for c in fresh]

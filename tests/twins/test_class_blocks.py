@@ -216,6 +216,30 @@ def test_the_dense_hessian_is_that_of_the_loss(
             assert H[e, f] == pytest.approx(float((w * h * X[:, j]) @ X[:, i]), abs=1e-13)
 
 
+def test_the_hessian_in_single_precision_is_as_good_for_features_of_any_size(case) -> None:
+    """Squares of such features overflow in single precision, or vanish."""
+    X, V, w, entries, columns, _ = case
+    scale = np.logspace(-30, 30, X.shape[1])
+    scaled = Columns.of(make_design(X * scale))
+    size = scale * np.sqrt(w @ X**2)
+    H = scaled.dense_hessian(entries, V, w, size)
+    unit = scale[entries.feature] * scale[entries.feature][:, None]
+    assert H.dtype == np.float64
+    np.testing.assert_allclose(H / unit, columns.dense_hessian(entries, V, w), atol=1e-5)
+    assert not np.array_equal(H, scaled.dense_hessian(entries, V, w))
+
+
+def test_the_product_of_a_sparse_x_and_a_sparse_u() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20, 7)) * (rng.random((20, 7)) < 0.4)
+    U = rng.standard_normal((7, 5)) * (rng.random((7, 5)) < 0.3)
+    design = make_design(sp.csr_array(X))
+    for kind in (sp.csr_array, sp.csc_array, sp.coo_array):
+        np.testing.assert_allclose(design.matmul(kind(U)), X @ U, atol=1e-14)
+    single = sp.csr_array(U.astype(np.float32))
+    np.testing.assert_allclose(design.matmul(single), X @ U.astype(np.float32), atol=1e-14)
+
+
 @pytest.mark.parametrize("least", [0.0, 0.45])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])

@@ -146,3 +146,12 @@ def test_residual_columns_of_many_classes() -> None:
         expected = np.zeros((n, k))
         expected[:, classes] = residual[:, classes]
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("definite", [False, True], ids=["indefinite", "definite"])
+def test_the_face_is_solved_whether_definite_or_not(definite: bool) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6, 6))
+    K, b = A @ A.T if definite else A + A.T, rng.standard_normal(6)
+    assert (np.linalg.eigvalsh(K).min() > 0) == definite
+    np.testing.assert_allclose(l1_model._solve(K.copy(), b), np.linalg.solve(K, b), rtol=1e-9)

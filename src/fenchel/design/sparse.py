@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.base import Design
+from fenchel.kernels.sparse_products import add_product_of_rows
 
 
 class SparseDesign(Design):
@@ -30,8 +31,13 @@ class SparseDesign(Design):
         return self.X.tocsc()
 
     def matmul(self, U: np.ndarray | sp.sparray) -> np.ndarray:
-        product = self.X @ U
-        return product.toarray() if sp.issparse(product) else product
+        if not sp.issparse(U):
+            return self.X @ U
+        rows = sp.csr_array(U)
+        stored = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), _float64(rows.data)
+        Z = np.zeros((self.shape[0], rows.shape[1]))
+        add_product_of_rows(self.X.indptr, self.X.indices, self.X.data, stored, Z)
+        return Z
 
     def rmatmul(self, W: np.ndarray | sp.sparray) -> np.ndarray:
         product = self.X.T @ W
@@ -64,6 +70,10 @@ class SparseDesign(Design):
 
     def row_max_abs(self) -> np.ndarray:
         return _max_abs(self.X, axis=1)
+
+
+def _float64(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _max_abs(X: sp.csr_array, axis: int) -> np.ndarray:

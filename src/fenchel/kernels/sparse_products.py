@@ -1,13 +1,25 @@
-"""What is asked of ``X^T W`` for a sparse X in CSC form, feature by feature.
+"""Products of a sparse X: ``X U`` for a sparse U, and what is asked of ``X^T W``.
 
-The product itself, (d, k) and dense, is never stored: for wide text it is far larger than what is
-wanted of it, and writing it takes longer than multiplying.
+The latter works feature by feature on X in CSC form. The product itself, (d, k) and dense, is never
+stored: for wide text it is far larger than what is wanted of it, and writing it takes longer than
+multiplying.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def add_product_of_rows(indptr, indices, data, U, Z):
+    """``Z += X U``, both in CSR form and read in order."""
+    pointer, klass, value = U
+    for i in range(Z.shape[0]):
+        for q in range(indptr[i], indptr[i + 1]):
+            x, j = data[q], indices[q]
+            for p in range(pointer[j], pointer[j + 1]):
+                Z[i, klass[p]] += x * value[p]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fenchel.certificate import Certificate
 from fenchel.problem import Matrix, Problem
 
 #: Points with at most this many entries are handed out as arrays, larger ones as sparse arrays
@@ -17,10 +18,11 @@ DENSE_POINT = 1 << 18
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: coefficients, and a dual point if there is one."""
+    """Where to begin: coefficients, a dual point if there is one, their certificate if known."""
 
     U: Matrix
     V: Matrix | None = None
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True)

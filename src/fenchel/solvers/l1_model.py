@@ -18,6 +18,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from fenchel.kernels import l1_newton as kernels
 from fenchel.threads import one_thread
@@ -94,7 +95,7 @@ def minimise_dense(
         if face.size == 0:
             continue
         old = u[face] + s[face]
-        d = np.linalg.solve(H[np.ix_(face, face)], -slope[face] - penalty[face] * np.sign(old))
+        d = _solve(H[np.ix_(face, face)], -slope[face] - penalty[face] * np.sign(old))
         before = 0.5 * (s @ (slope + g)) + penalty @ np.abs(u + s)
         for t in (*LENGTHS, _first_sign_change(old, d)):
             s_new = s.copy()
@@ -104,6 +105,17 @@ def minimise_dense(
                 s, slope = s_new, slope_new
                 break
     return s
+
+
+def _solve(K: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``K^-1 b`` by Cholesky, or by elimination where rounding took K's definiteness; K is lost."""
+    kept = K.diagonal().copy()
+    _, x, info = dposv(K.T, b, overwrite_a=1)  # K is symmetric: its transpose is what LAPACK reads
+    if info == 0:
+        return x
+    K[np.arange(b.size), np.arange(b.size)] = kept  # one triangle is as it was
+    K = np.triu(K, 1)
+    return np.linalg.solve(K + K.T + np.diag(kept), b)
 
 
 def minimise_packed(

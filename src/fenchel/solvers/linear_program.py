@@ -23,7 +23,7 @@ ITERATIONS = 4
 
 #: Entries of U whose dual constraint is this close to its bound, and classes whose margin is this
 #: close to the largest of its sample (in parts of P(0)), belong to the program.
-NEAR_BOUND, NEAR_TOP = 0.03, 0.1
+NEAR_BOUND, NEAR_TOP = 0.06, 0.06
 
 #: Dual values below this are rounding.
 ZERO = 1e-9

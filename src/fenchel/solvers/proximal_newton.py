@@ -58,8 +58,12 @@ SHORTEST = 1e-6
 #: The proximal step on V grows by this factor from one centre to the next.
 ETA_GROWTH = 3.0
 
-#: The next point of a path begins with at least this damping: less asks for a long line search.
-FOLLOW_DAMPING = 1e-4
+#: A Hessian with at least this damping is formed in single precision.
+SINGLE = 1e-6
+
+#: The next centre on dense data, and the next point of a path, begin with at least this damping:
+#: less, which was right at the end of the one before, asks for long line searches now.
+NEXT_DAMPING = 1e-4
 
 
 @dataclass
@@ -136,7 +140,7 @@ class ProximalNewton(PenalisedSolver):
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
-        state.damping = max(state.damping, FOLLOW_DAMPING)
+        state.damping = max(state.damping, NEXT_DAMPING)
         self._evaluate(state)
         return state
 
@@ -170,6 +174,8 @@ class ProximalNewton(PenalisedSolver):
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
+            if not state.columns.sparse:
+                state.damping = max(state.damping, NEXT_DAMPING)
             self._evaluate(state)
             state.moved = state.columns.sparse
             if state.by_class is not None:
@@ -335,7 +341,9 @@ class ProximalNewton(PenalisedSolver):
         size = entries.u.size
         dense = state.by_class is not None and not state.columns.sparse
         if dense and forms_hessian(size, problem.n, blas=many(h)):
-            H = state.columns.dense_hessian(entries, h, problem.weights)
+            rough = state.damping >= SINGLE
+            feature_size = np.sqrt(state.curvature) if rough else None
+            H = state.columns.dense_hessian(entries, h, problem.weights, feature_size)
             H[np.arange(size), np.arange(size)] += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
             state.work += size * float(size * problem.n) / 8  # as in ``costs``

@@ -197,7 +197,7 @@ class Columns:
     ) -> np.ndarray:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
         (Xt,) = self.data
-        out = np.empty(offset[-1])
+        out = np.empty(offset[-1], dtype=Xt.dtype)
         args = entries.feature, bounds, curvature_at, SMALL_BLOCK, offset, out
         class_blocks.small_blocks(Xt, *args)
         for t in np.flatnonzero(np.diff(bounds) > SMALL_BLOCK):
@@ -206,19 +206,32 @@ class Columns:
         return out
 
     def dense_hessian(
-        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
+        self,
+        entries: Entries,
+        curvature_at: np.ndarray,
+        weights: np.ndarray,
+        size: np.ndarray | None = None,
     ) -> np.ndarray:
         """The Hessian on the entries of dense data, for the h of every sample and class.
 
-        Samples whose h is positive in one class only have no part in it.
+        Samples whose h is positive in one class only have no part in it. Where the sizes of the
+        features are given, ``sqrt(sum_i weights_i X_ij^2)``, it is made in single precision.
         """
-        (Xt,) = self.data
+        used, where = np.unique(entries.feature, return_inverse=True)
+        here, Xt = Entries(where, entries.klass, entries.u), self.data[0][used]
+        unit = np.ones(used.size)
+        if size is not None:  # features of size one: no square leaves the range of floats
+            unit = np.where(size[used] > 0.0, size[used], 1.0)
+        precision = np.float64 if size is None else np.float32
         total = curvature_at.sum(axis=1)
         rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
         H = np.zeros((entries.u.size, entries.u.size))
         for part in np.array_split(rows, 1 + entries.u.size * rows.size // HESSIAN_ENTRIES):
-            columns = Columns((np.take(Xt, part, axis=1),), self._gradient, self._pack)
-            columns._add_hessian(entries, curvature_at[part], weights[part], H)
+            X_part = (np.take(Xt, part, axis=1) / unit[:, None]).astype(precision)
+            h, w = curvature_at[part].astype(precision), weights[part].astype(precision)
+            Columns((X_part,), self._gradient, self._pack)._add_hessian(here, h, w, H)
+        H *= unit[where]
+        H *= unit[where][:, None]
         return H
 
     def _add_hessian(
