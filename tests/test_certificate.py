@@ -200,3 +200,24 @@ def test_a_certificate_holds_for_a_smaller_penalty_without_a_product(
         bounds = other.lam * other.penalty_factor
         assert (norms <= bounds + 1e-12).all()
     assert abs(known.V - before).max() == 0.0
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense V", "sparse V"])
+def test_norms_that_limit_nothing_are_bounded_instead(make, positive: bool) -> None:
+    """A rare feature is not multiplied where it cannot matter; the others' norms are exact."""
+    rng = np.random.default_rng(0)
+    n, d, k = 60, 40, 4
+    X = sp.random_array((n, d), density=0.1, rng=rng).tocsr()
+    V = np.zeros((n, k))
+    V[np.arange(n), rng.integers(0, k, n)] = 1.0
+    V[:3] = 1.0 / k
+    problem = Problem.from_data(X, rng.integers(0, k, n), lam=0.01, positive=positive)
+    exact = problem.gradient_row_norms(V)
+    enough = np.full(d, np.median(exact))
+    found = problem.gradient_row_norms(make(V), enough)
+    assert (found >= exact * (1 - 1e-15)).all()
+    larger = found > exact * (1 + 1e-12)
+    assert larger.any()
+    assert (found[larger] <= enough[larger]).all()
+    assert (~larger).any()

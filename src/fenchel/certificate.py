@@ -74,12 +74,14 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
         V = repair(V)
     elif problem.intercept:
         V = _match_masses(problem, V)
-    norms = problem.gradient_row_norms(V)
+    bounds = problem.lam * problem.penalty_factor
+    # norms up to these limit no V' (and no ball's dual value): larger values that do not will do
+    free = (1 - SAFETY) * bounds / _simplex_limit(problem, V)
+    norms = problem.gradient_row_norms(V, free)
     if repair is not None:
         repair.forget_rounding(norms)
     elif problem.intercept:
         norms[-1] = 0.0  # zero but for rounding, by the masses
-    bounds = problem.lam * problem.penalty_factor
     if problem.radius is None:
         V, dual = _feasible(problem, V, norms, bounds)
         kind = "penalised"

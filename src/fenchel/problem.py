@@ -237,9 +237,10 @@ class Problem:
         W[np.arange(self.n), self.y] -= self.weights
         return self.design.rmatmul(W)
 
-    def gradient_row_norms(self, V: Matrix) -> np.ndarray:
+    def gradient_row_norms(self, V: Matrix, enough: np.ndarray | None = None) -> np.ndarray:
         """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed.
 
+        A norm that is at most ``enough_j`` may be replaced by a larger value that is, too.
         With ``positive`` it is that of the negative part, which is all that a constraint bounds.
         A class without mass in a sparse V and without samples has a zero column, and is left out.
         """
@@ -249,9 +250,10 @@ class Problem:
             columns = V.tocsc()
             classes = np.union1d(np.flatnonzero(np.diff(columns.indptr)), self.y)
         norms = np.zeros(self.d)
+        enough = np.full(self.d, -1.0) if enough is None else enough
         few = sp.issparse(V) and V.nnz < SPARSE * self.n * self.k
         if few and np.isinf(q) and isinstance(self.design, SparseDesign):
-            self._largest_of_rows(self.design, V.tocsr(), norms)
+            self._largest_of_rows(self.design, V.tocsr(), enough, norms)
             return norms
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         for start in range(0, classes.size, width):
@@ -272,7 +274,9 @@ class Problem:
                     W[where] -= self.weights[mine]
             if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
                 csc = self.design.csc
-                largest_by_feature(csc.indptr, csc.indices, csc.data, W, self.nonnegative, norms)
+                largest_by_feature(
+                    csc.indptr, csc.indices, csc.data, W, self.nonnegative, enough, norms
+                )
                 continue
             G = self.constrained_part(self.design.rmatmul(W))
             if np.isinf(q):
@@ -281,14 +285,16 @@ class Problem:
                 norms = np.hypot(norms, np.linalg.norm(G, axis=1))
         return norms
 
-    def _largest_of_rows(self, design: SparseDesign, V: sp.csr_array, norms: np.ndarray) -> None:
+    def _largest_of_rows(
+        self, design: SparseDesign, V: sp.csr_array, enough: np.ndarray, norms: np.ndarray
+    ) -> None:
         """Raise the norms to the largest entry in every row of G_U, for a sparse X and V."""
         labels = sp.csr_array((self.weights, self.y, np.arange(self.n + 1)), shape=(self.n, self.k))
         W = sp.diags_array(self.weights) @ V - labels
         rows = W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data
         csc, part = design.csc, np.zeros(self.k)
         largest_by_feature_of_rows(
-            csc.indptr, csc.indices, csc.data, rows, self.nonnegative, part, norms
+            csc.indptr, csc.indices, csc.data, rows, self.nonnegative, part, enough, norms
         )
 
     def row_blocks(self) -> Iterator[slice]:

@@ -128,6 +128,7 @@ def test_an_iteration_ends_after_a_step_that_took_long(loss: str, monkeypatch) -
 
     assert max(steps(15)) > 2
     monkeypatch.setattr(proximal_newton, "LONG", 0)
+    monkeypatch.setattr(proximal_newton, "LONG_FOR_EACH", 0)
     assert max(steps(15)) == 1
     assert newton
     assert by_class

@@ -36,10 +36,48 @@ def _feature(indptr, indices, data, W, j, nonnegative, out):
 
 
 @njit(cache=True, nogil=True)
-def largest_by_feature(indptr, indices, data, W, nonnegative, largest):
-    """Raise ``largest_j`` to the largest constrained part in row j of ``X^T W``."""
-    part = np.empty(W.shape[1])
+def _largest_of_each(W):
+    """The largest ``|w_il|`` of every row."""
+    most = np.zeros(W.shape[0])
+    for i in range(W.shape[0]):
+        for l in range(W.shape[1]):
+            most[i] = max(most[i], abs(W[i, l]))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _largest_of_stored(W):
+    """The same for a W in CSR form."""
+    pointer, _, value = W
+    most = np.zeros(pointer.size - 1)
+    for i in range(most.size):
+        for p in range(pointer[i], pointer[i + 1]):
+            most[i] = max(most[i], abs(value[p]))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _possible(indptr, indices, data, most, j):
+    """``sum_i |x_ij| most_i``, no smaller than any entry in row j of ``|X^T W|``."""
+    total = 0.0
+    for q in range(indptr[j], indptr[j + 1]):
+        total += abs(data[q]) * most[indices[q]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
+    """Raise ``largest_j`` to the largest constrained part in row j of ``X^T W``.
+
+    Or to ``sum_i |x_ij| max_l |w_il|``, which is no smaller, where that is at most enough_j: most
+    features of text are so rare that they need not be multiplied.
+    """
+    part, most = np.empty(W.shape[1]), _largest_of_each(W)
     for j in range(largest.size):
+        possible = _possible(indptr, indices, data, most, j)
+        if possible <= enough[j]:
+            largest[j] = max(largest[j], possible)
+            continue
         _feature(indptr, indices, data, W, j, nonnegative[j], part)
         for l in range(part.size):
             if part[l] > largest[j] or part[l] != part[l]:
@@ -57,10 +95,15 @@ def _add_rows(indptr, indices, data, W, j, part):
 
 
 @njit(cache=True, nogil=True)
-def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, largest):
+def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enough, largest):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass, _ = W
+    most = _largest_of_stored(W)
     for j in range(largest.size):
+        possible = _possible(indptr, indices, data, most, j)
+        if possible <= enough[j]:
+            largest[j] = max(largest[j], possible)
+            continue
         _add_rows(indptr, indices, data, W, j, part)
         for q in range(indptr[j], indptr[j + 1]):
             for p in range(pointer[indices[q]], pointer[indices[q] + 1]):
@@ -72,28 +115,15 @@ def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, larg
 
 
 @njit(cache=True, nogil=True)
-def _possible(indptr, indices, data, most, j):
-    """``sum_i |x_ij| most_i``, no smaller than any entry in row j of ``|X^T W|``."""
-    total = 0.0
-    for q in range(indptr[j], indptr[j + 1]):
-        total += abs(data[q]) * most[indices[q]]
-    return total
-
-
-@njit(cache=True, nogil=True)
 def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     """Where the constrained part of ``X^T W`` is beyond bound_j: feature, class, and by how much.
 
     Also returns the smallest of ``bound_j / part`` there, for positive bounds (1 where none is).
-    Most features of text are so rare that ``sum_i |x_ij| max_l |w_il|`` is within the bound: they
-    are not multiplied.
+    What cannot be beyond it, by :func:`_possible`, is not multiplied.
     """
     room, found, scale = 1024, 0, 1.0
     feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-    part, most = np.empty(W.shape[1]), np.zeros(W.shape[0])
-    for i in range(W.shape[0]):
-        for l in range(W.shape[1]):
-            most[i] = max(most[i], abs(W[i, l]))
+    part, most = np.empty(W.shape[1]), _largest_of_each(W)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue
@@ -115,13 +145,10 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
 @njit(cache=True, nogil=True)
 def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
-    pointer, klass_of, value = W
+    pointer, klass_of, _ = W
     room, found, scale = 1024, 0, 1.0
     feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-    most = np.zeros(pointer.size - 1)
-    for i in range(most.size):
-        for p in range(pointer[i], pointer[i + 1]):
-            most[i] = max(most[i], abs(value[p]))
+    most = _largest_of_stored(W)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue

@@ -45,9 +45,10 @@ INNER, INNER_SPARSE = 0.3, 1.0
 #: passes over all of V that a Newton step makes.
 CG, CG_SPARSE = (15, 40, 50), (45, 120, 150)
 
-#: An iteration makes no further step after so many multiplications (a few seconds), however
-#: far it is: the solver knows no clock, and the driver looks at its own between iterations only.
-LONG = 1 << 30
+#: An iteration makes no further step after so many multiplications (a few seconds), or so many for
+#: each entry of V, as many as the look at all features and the certificate take. The solver knows
+#: no clock, and the driver looks at its own between iterations only.
+LONG, LONG_FOR_EACH = 1 << 30, 100
 
 #: No subgradient is asked to be smaller.
 SMALLEST_ERROR = 1e-15
@@ -198,7 +199,7 @@ class ProximalNewton(PenalisedSolver):
             goal = self._goal(state, error) if goal is None else goal
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
-            if state.work > LONG:
+            if self._long(state):
                 break
 
     def _class_steps(self, state: State, progress: Progress) -> None:
@@ -208,7 +209,7 @@ class ProximalNewton(PenalisedSolver):
         goal = self._goal(state, error)
         before, nonzero, n_steps = self._objective(state), entries.u != 0.0, 0
         for _ in range(STEPS):
-            if error <= goal or state.work > LONG:
+            if error <= goal or self._long(state):
                 break
             if progress.blocks is None:
                 progress.blocks = Blocks.of(
@@ -272,6 +273,11 @@ class ProximalNewton(PenalisedSolver):
             _, of, count = np.unique(entries.feature[free], return_inverse=True, return_counts=True)
             mean = np.bincount(of, weights=s[free]) / k
             s[free] -= np.where(count == k, mean, 0.0)[of]
+
+    @staticmethod
+    def _long(state: State) -> bool:
+        """Whether the iteration has taken long enough."""
+        return state.work > max(LONG, LONG_FOR_EACH * state.V.size)
 
     @staticmethod
     def _goal(state: State, error: float) -> float:

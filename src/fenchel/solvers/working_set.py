@@ -15,8 +15,9 @@ from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
-#: fewer starve sparse text, far more slow down small dense problems.
-GROWTH, MIN_NEW, MIN_NEW_SMALL = 2, 500, 50
+#: fewer starve sparse text, far more slow down small dense problems. One in SHARE entries of U may
+#: always come in: where these are many, the look at all of them is dear.
+GROWTH, MIN_NEW, MIN_NEW_SMALL, SHARE = 2, 500, 50, 1 << 13
 
 #: Blocks of the Hessian with fewer entries are formed in one compiled loop, larger ones by BLAS.
 SMALL_BLOCK = 16
@@ -44,7 +45,7 @@ def most_new(problem: Problem, nonzeros: int, by_class: int = 0) -> int:
 
 def first_entries(d: int, k: int, by_class: int = 0) -> int:
     """How many entries the first working set has at most."""
-    return min(max(MIN_NEW, by_class * k), max(MIN_NEW_SMALL, d * k // 10))
+    return min(max(MIN_NEW, by_class * k, d * k // SHARE), max(MIN_NEW_SMALL, d * k // 10))
 
 
 @dataclass
