@@ -78,14 +78,15 @@ FIT = ("--loss", "softmax", "--alpha", "0.01")
 )
 def test_every_format_gives_the_estimator_s_model(folder, capsys, iris, data) -> None:
     X, y, _ = iris
-    found = run(capsys, "fit", *data, *FIT, "--model", "model.npz")
+    # far below what is compared: dense and sparse formats take different ways to a tolerance
+    found = run(capsys, "fit", *data, *FIT, "--tol", "1e-10", "--model", "model.npz")
     assert found.code == 0, found.err
-    expected = fenchel.SparseLinearClassifier("softmax", 0.01, random_state=0).fit(X, y)
+    expected = fenchel.SparseLinearClassifier("softmax", 0.01, tol=1e-10, random_state=0).fit(X, y)
     model = fenchel.load("model.npz")
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(model.intercept_, expected.intercept_, rtol=1e-6, atol=1e-9)
     assert f"objective  {expected.objective_:.6g}" in found.out
-    assert f"gap        {expected.dual_gap_:.3g}" in found.out
+    assert f"gap        {model.dual_gap_:.3g}" in found.out
     scored = run(capsys, "predict", "model.npz", *data, "--score")
     assert scored.out == f"accuracy {expected.score(X, y):.6f} (145 of 150)\n"
 

@@ -62,9 +62,9 @@ ETA_GROWTH = 3.0
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
 
-#: The next centre on dense data, and the next point of a path, begin with at least this damping:
-#: less, which was right at the end of the one before, asks for long line searches now.
-NEXT_DAMPING = 1e-4
+#: The next centre, and the next point of a path, begin with at least this damping: less, which was
+#: right at the end of the one before, asks for long line searches now; the more where X is sparse.
+NEXT_DAMPING, NEXT_DAMPING_SPARSE = 1e-4, 1e-3
 
 
 @dataclass
@@ -141,7 +141,7 @@ class ProximalNewton(PenalisedSolver):
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
-        state.damping = max(state.damping, NEXT_DAMPING)
+        self._raise_damping(state)
         self._evaluate(state)
         return state
 
@@ -175,8 +175,7 @@ class ProximalNewton(PenalisedSolver):
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
-            if not state.columns.sparse:
-                state.damping = max(state.damping, NEXT_DAMPING)
+            self._raise_damping(state)
             self._evaluate(state)
             state.moved = state.columns.sparse
             if state.by_class is not None:
@@ -273,6 +272,12 @@ class ProximalNewton(PenalisedSolver):
             _, of, count = np.unique(entries.feature[free], return_inverse=True, return_counts=True)
             mean = np.bincount(of, weights=s[free]) / k
             s[free] -= np.where(count == k, mean, 0.0)[of]
+
+    @staticmethod
+    def _raise_damping(state: State) -> None:
+        """What is begun anew begins with short steps."""
+        least = NEXT_DAMPING_SPARSE if state.columns.sparse else NEXT_DAMPING
+        state.damping = max(state.damping, least)
 
     @staticmethod
     def _long(state: State) -> bool:
