@@ -28,7 +28,8 @@ class Results:
         of_row = [r for r in records if r["row"] == row.name]
         self.row, self.seconds = row, "cpu" if threads == "1" else "wall"
         done = [r for r in of_row if r["status"] == "ok"]
-        self.bound = max((float(r["dual"]) for r in done), default=-math.inf)
+        known = [r for r in of_row if r["status"] in ("ok", "bound")]  # also of earlier runs
+        self.bound = max((float(r["dual"]) for r in known), default=-math.inf)
         self.at_optimum = relative_to == "optimum" and self.bound > 0
         self.known_to = min((self._run(r)["suboptimality"] for r in done), default=math.inf)
         self.runs: dict[str, list[dict[str, float]]] = {}

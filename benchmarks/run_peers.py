@@ -55,8 +55,7 @@ def main() -> None:
             for solver, loss, parameters in SOLVERS:
                 if loss in (None, row.loss) and solver.startswith(options.solvers):
                     key, new = _cell(_read(store), row, solver, parameters, options)
-                    kept = [r for r in _read(store) if any(r[f] != v for f, v in key.items())]
-                    _write(store, kept + new)
+                    _write(store, _replaced(_read(store), key, new))
         store.with_suffix(".json").write_text(json.dumps(_machine(), indent=1) + "\n")
     report_peers.report(store, not options.quick, options.relative_to)
 
@@ -130,6 +129,19 @@ def _cell(
             flush=True,
         )
     return key, [{field: line.get(field, "") for field in FIELDS} for line in new]
+
+
+def _replaced(
+    records: list[dict[str, Any]], key: dict[str, str], new: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The records with those of one cell measured anew; what was known of P* stays known."""
+    kept = [r for r in records if any(r[f] != v for f, v in key.items())]
+    duals = [float(r["dual"]) for r in records if r["row"] == key["row"] and r["dual"]]
+    bound = {"row": key["row"], "solver": "", "status": "bound", "dual": max(duals, default="")}
+    kept = [r for r in kept if (r["row"], r["status"]) != (key["row"], "bound")]
+    if duals:
+        kept.append({field: bound.get(field, "") for field in FIELDS})
+    return kept + new
 
 
 def _solver_name(solver: str, parameters: dict[str, Any]) -> str:

@@ -107,3 +107,17 @@ def test_a_lost_level_is_reported_as_lost(report):
     assert found.ratio(1e-3) == (0.0, "lost")
     target = report.Target(1e-3, times=10)
     assert report._judge(found, target)[2] == "missed"
+
+
+def test_what_was_known_of_the_optimum_stays_known_when_a_cell_is_measured_anew(report):
+    runner = importlib.import_module("run_peers")
+    old = [record("fenchel", value=0.5, dual=0.499), record("slow", value=0.6, dual=0.1)]
+    key = {"row": "hinge digits 1e-2", "solver": "fenchel", "threads": "1"}
+    for _ in range(2):  # the second time the bound itself is there
+        new = [record("fenchel", value=0.5005, dual=0.4)]
+        old = runner._replaced(old, key, new)
+        assert [r["status"] for r in old].count("bound") == 1
+        found = report.Results(report.ROWS[0], old, "1")
+        assert found.bound == 0.499
+        assert found.time("fenchel", 2e-3) == 1.0
+        assert found.time("fenchel", 1e-3) == float("inf")
