@@ -194,9 +194,11 @@ def compile_kernels(sparse: bool) -> None:
     data = make_paper(30, 12, 4, rng=0)
     X = sp.csr_array(data.X) if sparse else data.X
     for loss in ("hinge", "softmax", "sparsemax"):
-        for solver in (*FIRST_ORDER, "sublinear", "primal-dual"):
+        for solver in (*FIRST_ORDER, "sublinear", "primal-dual", "proximal-newton"):
             if solver != "sublinear" or loss == "hinge":
-                fenchel.solve(X, data.y, loss=loss, lam=0.02, solver=solver, max_iter=20, rng=0)
+                steps = 500 if solver == "primal-dual" else 20  # as far as its last part
+                fenchel.solve(X, data.y, loss=loss, lam=0.02, solver=solver, max_iter=steps,
+                              tol=1e-6, rng=0)  # fmt: skip
 
 
 def run_set(name: str, solvers: list[str] | None, fractions: list[float], limit: float) -> None:

@@ -60,7 +60,7 @@ class PrimalDual(PenalisedSolver):
     """
 
     name: ClassVar[str] = "primal-dual"
-    default_max_iter: ClassVar[int] = 20_000
+    default_max_iter: ClassVar[int] = 100_000
     check_growth: ClassVar[float] = 1.0
 
     def init(
