@@ -106,7 +106,7 @@ def report(store: Path, write: bool, relative_to: str = "zero") -> None:
         records = list(csv.DictReader(file))
     machine = json.loads(store.with_suffix(".json").read_text())
     parts = [_facts(machine, records)]
-    for threads in sorted({r["threads"] for r in records}):
+    for threads in sorted({r["threads"] for r in records if r["status"] != "bound"}):
         results = [Results(row, records, threads, relative_to) for row in ROWS]
         results = [r for r in results if r.runs or r.said]
         clock = "CPU" if threads == "1" else "wall"

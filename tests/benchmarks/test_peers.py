@@ -121,3 +121,15 @@ def test_what_was_known_of_the_optimum_stays_known_when_a_cell_is_measured_anew(
         assert found.bound == 0.499
         assert found.time("fenchel", 2e-3) == 1.0
         assert found.time("fenchel", 1e-3) == float("inf")
+
+
+def test_a_bound_is_no_run_of_the_report(report, tmp_path, capsys):
+    runner = importlib.import_module("run_peers")
+    key = {"row": "hinge digits 1e-2", "solver": "fenchel", "threads": "1"}
+    records = runner._replaced([record("fenchel")], key, [record("fenchel")])
+    fields = {field: "" for field in runner.FIELDS}
+    store = tmp_path / "peers.csv"
+    runner._write(store, [fields | r for r in records])
+    store.with_suffix(".json").write_text(json.dumps(runner._machine()))
+    report.report(store, write=False)
+    assert "## 1 thread, CPU seconds" in capsys.readouterr().out
