@@ -127,7 +127,7 @@ def test_a_bound_is_no_run_of_the_report(report, tmp_path, capsys):
     runner = importlib.import_module("run_peers")
     key = {"row": "hinge digits 1e-2", "solver": "fenchel", "threads": "1"}
     records = runner._replaced([record("fenchel")], key, [record("fenchel")])
-    fields = {field: "" for field in runner.FIELDS}
+    fields = dict.fromkeys(runner.FIELDS, "")
     store = tmp_path / "peers.csv"
     runner._write(store, [fields | r for r in records])
     store.with_suffix(".json").write_text(json.dumps(runner._machine()))

@@ -198,7 +198,7 @@ class Columns:
     ) -> np.ndarray:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
         (Xt,) = self.data
-        out = np.empty(offset[-1], dtype=Xt.dtype)
+        out = np.empty(offset[-1])
         args = entries.feature, bounds, curvature_at, SMALL_BLOCK, offset, out
         class_blocks.small_blocks(Xt, *args)
         for t in np.flatnonzero(np.diff(bounds) > SMALL_BLOCK):
@@ -216,7 +216,8 @@ class Columns:
         """The Hessian on the entries of dense data, for the h of every sample and class.
 
         Samples whose h is positive in one class only have no part in it. Where the sizes of the
-        features are given, ``sqrt(sum_i weights_i X_ij^2)``, it is made in single precision.
+        features are given, ``sqrt(sum_i weights_i X_ij^2)``, its large product is made in single
+        precision.
         """
         used, where = np.unique(entries.feature, return_inverse=True)
         here, Xt = Entries(where, entries.klass, entries.u), self.data[0][used]
@@ -228,22 +229,27 @@ class Columns:
         rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
         H = np.zeros((entries.u.size, entries.u.size))
         for part in np.array_split(rows, 1 + entries.u.size * rows.size // HESSIAN_ENTRIES):
-            X_part = (np.take(Xt, part, axis=1) / unit[:, None]).astype(precision)
-            h, w = curvature_at[part].astype(precision), weights[part].astype(precision)
-            Columns((X_part,), self._gradient, self._pack)._add_hessian(here, h, w, H)
+            X_part = np.take(Xt, part, axis=1) / unit[:, None]
+            columns = Columns((X_part,), self._gradient, self._pack)
+            columns._add_hessian(here, curvature_at[part], weights[part], precision, H)
         H *= unit[where]
         H *= unit[where][:, None]
         return H
 
     def _add_hessian(
-        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray, H: np.ndarray
+        self,
+        entries: Entries,
+        curvature_at: np.ndarray,
+        weights: np.ndarray,
+        precision: type[np.floating],
+        H: np.ndarray,
     ) -> None:
         """Add the part of some samples to the Hessian: their columns are all that is here."""
         (Xt,) = self.data
         classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
         h = np.ascontiguousarray(curvature_at[:, classes].T)
-        Q = Xt[entries.feature]
-        Q *= (h * np.sqrt(weights / curvature_at.sum(axis=1)))[code]
+        Q = Xt.astype(precision)[entries.feature]
+        Q *= (h * np.sqrt(weights / curvature_at.sum(axis=1))).astype(precision)[code]
         H -= Q @ Q.T
         bounds = np.append(first, entries.u.size).astype(np.int64)
         offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
