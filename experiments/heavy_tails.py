@@ -199,7 +199,7 @@ def gap(case: Case, method: str, multiple: float, T: int, seed: int) -> float:
     rates = (2 * multiple * gamma * omega for omega in (primal.omega_bound, dual.omega_bound))
     U, V = smd_iterations(
         problem.design.X, problem.y, K, problem.weights,
-        getattr(problem.loss, "margins", np.ones(N)), problem.lam * problem.penalty_factor,
+        getattr(problem.loss, "sizes", np.ones(N)), problem.lam * problem.penalty_factor,
         problem.radius, sampler.columns, sampler.rows, *rates, T, METHODS.index(method),
         case.mix, case.cap, np.random.default_rng(seed),
     )  # fmt: skip
@@ -230,7 +230,7 @@ def row(kind: str, remedy: str, case: Case, T: int, seeds: int) -> dict:
 
 
 def collect(kinds: list[str], quick: bool = False) -> list[dict]:
-    T, seeds = (50, 1) if quick else (4000, 2)
+    T, seeds = (50, 1) if quick else (4000, 10)
     print(f"{'data':<36}{'remedy':<36}{'L':>8}{'tau':>9}{'constant':>9}"
           f"{'exact':>14}{'partial':>14}{'full':>14}")  # fmt: skip
     rows = []

@@ -117,3 +117,14 @@ def test_remedies_leave_the_problem_as_it_is() -> None:
     rng = np.random.default_rng(0)
     V = rng.dirichlet(np.ones(problem.k), problem.n)
     assert certify(other, U, V).dual == pytest.approx(certify(problem, U, V).dual)
+
+
+@pytest.mark.parametrize("method", heavy_tails.METHODS)
+def test_every_case_of_the_study_has_a_gap(method: str) -> None:
+    """The study's own path to the kernel, for the loss as it is and for scaled rows."""
+    problem, U = heavy_tails.base_problem("heavy rows")
+    cases = {"none": heavy_tails.Case(problem), **heavy_tails.remedies(problem, U)}
+    assert len(cases) > 3
+    for name, case in cases.items():
+        found = heavy_tails.gap(case, method, 4, 20, seed=0)
+        assert 0.0 < found < 100.0, name
