@@ -130,7 +130,7 @@ def _warm_up(solver: Any, sparse: bool, loss: str) -> float:
     began = time.perf_counter()
     for X in made:
         solver.set_objective(X=X, y=y, k=6, loss=loss, lam=1e-3)
-        solver.run(1e-7 if solver.sampling_strategy == "tolerance" else 20)
+        solver.run(1e-10 if solver.sampling_strategy == "tolerance" else 20)
         solver.get_result()
     solver.time_limit = limit
     return time.perf_counter() - began
