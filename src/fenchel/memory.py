@@ -20,7 +20,7 @@ from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 SCORE_ARRAYS = 9
 
 #: The same where X is sparse: of a smooth loss, and of one that has a centre.
-SPARSE_SCORES = 10.0, 11.5
+SPARSE_SCORES = 10.0, 10.75
 
 #: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
 #: kept.
