@@ -75,15 +75,15 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
     elif problem.intercept:
         V = _match_masses(problem, V)
     bounds = problem.lam * problem.penalty_factor
-    # norms up to these limit no V' (and no ball's dual value): larger values that do not will do
-    free = (1 - SAFETY) * bounds / _simplex_limit(problem, V)
-    norms = problem.gradient_row_norms(V, free)
+    limit = _simplex_limit(problem, V)
+    # norms up to these bind no V' (and no ball's dual value): larger values that do not will do
+    norms = problem.gradient_row_norms(V, (1 - SAFETY) * bounds / limit)
     if repair is not None:
         repair.forget_rounding(norms)
     elif problem.intercept:
         norms[-1] = 0.0  # zero but for rounding, by the masses
     if problem.radius is None:
-        V, dual = _feasible(problem, V, norms, bounds)
+        V, dual = _feasible(problem, V, norms, bounds, limit)
         kind = "penalised"
     else:
         U = _into_ball(problem, U)
@@ -160,13 +160,16 @@ def _match_masses(problem: Problem, V: Matrix) -> Matrix:
 
 
 def _feasible(
-    problem: Problem, V: Matrix, norms: np.ndarray, bounds: np.ndarray
+    problem: Problem, V: Matrix, norms: np.ndarray, bounds: np.ndarray, limit: float
 ) -> tuple[Matrix, float]:
-    """The best feasible point on the ray from the labels Y through V, and its dual value."""
+    """The best feasible point on the ray from the labels Y through V, and its dual value.
+
+    ``limit`` is where the ray leaves the simplices.
+    """
     active = norms > 0
     with np.errstate(over="ignore"):  # a subnormal norm gives infinity, which is right
         s_max = float((bounds[active] / norms[active]).min()) if active.any() else np.inf
-    s_max = min(s_max * (1 - SAFETY), _simplex_limit(problem, V))
+    s_max = min(s_max * (1 - SAFETY), limit)
 
     def value(s: float) -> float:
         total = 0.0

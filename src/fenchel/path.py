@@ -108,9 +108,12 @@ def walk(
 
 
 def _start(problem: Problem, result: Result, alpha: float) -> Start:
-    """The solution of a problem as the start for a smaller penalty, with its certificate there."""
+    """The solution of a problem as the start for another penalty, with its certificate there.
+
+    A larger penalty has none without a product.
+    """
     U = join_intercept(result.U, result.intercept)
-    if result.certifies != "penalised" or problem.lam == 0.0:
+    if result.certifies != "penalised" or not 0.0 < problem.lam >= alpha:
         return Start(U, result.V)
     known = Certificate(U, result.V, result.primal, result.dual, "penalised", result.point)
     certificate = for_smaller_penalty(problem.with_penalty(alpha), known, problem.lam)

@@ -155,3 +155,15 @@ def test_what_a_path_returns_is_certified_afresh(iris, loss, limit, monkeypatch)
     for _, result in walk(problem, grid, options):
         assert result.primal in [c.primal for c in fresh]
         assert result.dual in [c.dual for c in fresh]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_a_path_that_goes_up_is_certified_too(iris, loss):
+    X, y = iris
+    problem = Problem.from_data(X, y, loss=loss, lam=0.0, fit_intercept=True)
+    grid = largest_penalty(problem) * np.array([0.01, 0.3])
+    for alpha, result in walk(problem, grid, {"tol": 1e-3, "solver": "auto"}):
+        alone = fenchel.solve(X, y, loss=loss, lam=alpha, tol=1e-7, fit_intercept=True)
+        assert result.dual <= alone.primal
+        assert result.primal >= alone.dual
+        assert np.asarray(result.V).min() >= 0.0
