@@ -10,7 +10,7 @@ from fenchel.design import make_design
 from fenchel.kernels import l1_newton
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.solvers import l1_model
-from fenchel.solvers.working_set import Columns, Entries, violators
+from fenchel.solvers.working_set import ROW_COST, Columns, Entries, violators
 from instances import BY_NAME
 from support import make_problem
 
@@ -68,6 +68,37 @@ def test_hessian_in_three_ways(setting) -> None:
     l1_newton.precondition(bounds, inverse, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
+
+
+def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
+    X, V, w, _, entries, columns, _ = setting
+    if columns.sparse:
+        pytest.skip("for dense data")
+    w[3] = 0.0
+    V[5] = np.eye(K)[1]  # one class alone: no curvature
+    index = entries.klass * D + entries.feature
+    H = full_hessian(X, V, w)[np.ix_(index, index)]
+    np.testing.assert_allclose(columns.row_hessian(entries, V, w), H, atol=1e-14)
+    meets = (V > 0)[:, entries.klass].sum(axis=1)
+    curved = ((V > 0).sum(axis=1) > 1) & (w > 0)
+    by_rows, by_blas = columns.hessian_work(entries, V, w)
+    assert by_rows == pytest.approx(ROW_COST * float((meets[curved] ** 2).sum()))
+    assert by_blas == index.size**2 * curved.sum()
+
+
+def test_a_nearly_singular_model_is_minimised() -> None:
+    """More entries than rank, next to no damping: steps on a face are cut short all the time."""
+    rng = np.random.default_rng(0)
+    size = 120
+    M = rng.standard_normal((size, 40))
+    H = M @ M.T + 1e-7 * np.eye(size)
+    g, u, penalty = rng.standard_normal(size), rng.standard_normal(size), np.full(size, 0.05)
+    s = l1_model.minimise_dense(H, g, u, penalty, penalty, 1e-9)
+    slope = g + H @ s
+    smallest = np.where(
+        u + s != 0, np.abs(slope + penalty * np.sign(u + s)), np.maximum(abs(slope) - penalty, 0)
+    )
+    assert smallest.max() <= 1e-6
 
 
 @pytest.mark.parametrize("positive", [False, True], ids=["both signs", "positive"])

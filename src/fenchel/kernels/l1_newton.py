@@ -8,6 +8,7 @@ Entries e = (j, l) of U have their values of X packed one after the other: ``sta
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -252,3 +253,14 @@ def dense_sweep(H, slope, u, s, penalty, below):
                 slope[f] += H[e, f] * (new - old)
             largest = max(largest, abs(new - old) * H[e, e])
     return largest
+
+
+@njit(cache=True, nogil=True)
+def submatrix(H, index):
+    """``H[index][:, index]``."""
+    out = np.empty((index.size, index.size))
+    for a in range(index.size):
+        row, into = H[index[a]], out[a]
+        for b in range(index.size):
+            into[b] = row[index[b]]
+    return out

@@ -15,6 +15,7 @@ class blocks of the Hessian when it is not. The loops are in :mod:`fenchel.kerne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -32,11 +33,15 @@ SMALL_BLOCK = 48
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
-#: The same where X is dense and the curvature has few zeros, so that BLAS does it all.
-BLAS_SIZE, BLAS_WORK = 2500, 1 << 35
+#: The same where X is dense: with few zeros in the curvature, so that BLAS does it all and
+#: conjugate gradients are as dear, and with many.
+BLAS_SIZE, BLAS_WORK, ROW_WORK = 2500, 1 << 35, 1 << 31
 
-#: Lengths at which a step on the face is tried before it is cut at the first change of sign.
-LENGTHS = (1.0, 0.4, 0.16)
+#: A step on the face is shortened by this factor, as far as the first change of sign.
+SHORTER = 0.4
+
+#: With H at hand: rounds, sweeps of a round, and solves on a face that gets smaller.
+ROUNDS, SWEEPS, SOLVES = 20, 3, 5
 
 
 def minimise_model(
@@ -87,24 +92,55 @@ def minimise_dense(
     """Minimise the model with H at hand, where it can be done (nearly) exactly."""
     s = np.zeros(u.size)
     slope = g.copy()  # g + H s
-    for _ in range(20):
-        for _ in range(3):
+    for _ in range(ROUNDS):
+        for _ in range(SWEEPS):
             if kernels.dense_sweep(H, slope, u, s, penalty, below) <= tol:
                 return s
-        face = np.flatnonzero(u + s)
-        if face.size == 0:
-            continue
-        old = u[face] + s[face]
-        d = _solve(H[np.ix_(face, face)], -slope[face] - penalty[face] * np.sign(old))
-        before = 0.5 * (s @ (slope + g)) + penalty @ np.abs(u + s)
-        for t in (*LENGTHS, _first_sign_change(old, d)):
-            s_new = s.copy()
-            s_new[face] = _kept_signs(old, t * d) - u[face]
-            slope_new = g + H @ s_new
-            if 0.5 * (s_new @ (slope_new + g)) + penalty @ np.abs(u + s_new) <= before:
-                s, slope = s_new, slope_new
-                break
+        change = _minimise_on_face(H, slope, u + s, penalty)
+        s += change
+        slope += H @ change
     return s
+
+
+def _minimise_on_face(
+    H: np.ndarray, slope: np.ndarray, v: np.ndarray, penalty: np.ndarray
+) -> np.ndarray:
+    """The change of v that minimises the model over its non-zeros, none of which changes its sign.
+
+    Those that would are left at zero, one solve after the other, before a sweep may take them in
+    again: where H is nearly singular, sweeps in between bring back what has just left.
+    """
+    face = np.flatnonzero(v)
+    K, now = kernels.submatrix(H, face), v[face]
+    slope = slope[face] + penalty[face] * np.sign(now)
+    change = np.zeros(v.size)
+    for _ in range(SOLVES):
+        d = _solve(K.copy(), -slope)
+        for t in _lengths(now, d):
+            moved = _kept_signs(now, t * d) - now
+            K_moved = K @ moved
+            if (slope + 0.5 * K_moved) @ moved <= 0.0:
+                break
+        now, slope = now + moved, slope + K_moved
+        change[face] = now - v[face]
+        kept = np.flatnonzero(now)
+        if kept.size == face.size:
+            break
+        face, K, now, slope = face[kept], kernels.submatrix(K, kept), now[kept], slope[kept]
+    return change
+
+
+def _lengths(old: np.ndarray, d: np.ndarray) -> Iterator[float]:
+    """Lengths to try for a step on the face, on which entries that change sign stop at zero.
+
+    The last one changes no sign: up to there the model falls. Where H is nearly singular that is
+    very short, hence all those between.
+    """
+    t, last = 1.0, _first_sign_change(old, d)
+    while t > last:
+        yield t
+        t *= SHORTER
+    yield last
 
 
 def _solve(K: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -157,10 +193,8 @@ def minimise_packed(
             face, klass, packed, positions, damping, residual, 0.3 * tol, max_cg
         )
         n_iter += used
-        # Entries that would change sign stop at zero. Where that does not lower the model even for
-        # shortened steps, go to the first sign change only: up to there the model falls.
         before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)
-        for t in (*LENGTHS, _first_sign_change(old, d)):
+        for t in _lengths(old, d):
             new = _kept_signs(old, t * d)
             s_new, D_new, mean_new = s.copy(), D.copy(), mean.copy()
             s_new[face] = new - u[face]

@@ -25,7 +25,7 @@ from fenchel.solvers.class_newton import (
     Progress,
     costs,
 )
-from fenchel.solvers.l1_model import forms_hessian, minimise_dense, minimise_model
+from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, ROW_WORK, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
@@ -36,9 +36,8 @@ SMALL_WORK = 1 << 27
 #: Newton steps between two looks at all features.
 NEWTON_STEPS = 30
 
-#: The centre moves when the inner error is this part of what smoothing costs; where X is sparse,
-#: a later look is dearer than a rough centre.
-INNER, INNER_SPARSE = 0.3, 1.0
+#: The centre moves when the inner error is this part of what smoothing costs.
+INNER = 1.0
 
 #: Conjugate gradient iterations on a face: fewer than the first number ask for less damping, more
 #: than the second for more, the last is the limit. With a sparse X and V they are cheap beside the
@@ -314,9 +313,8 @@ class ProximalNewton(PenalisedSolver):
         inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
         state.gap = smoothing + inner
         # on the working set, subgradients below this make no larger inner error
-        part = INNER_SPARSE if state.columns.sparse else INNER
-        state.enough = 0.3 * part * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
-        return inner <= part * smoothing
+        state.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
+        return inner <= INNER * smoothing
 
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
@@ -350,14 +348,10 @@ class ProximalNewton(PenalisedSolver):
             h[state.centre > 0.0] = state.eta
             state.moved = False
         size = entries.u.size
-        dense = state.by_class is not None and not state.columns.sparse
-        if dense and forms_hessian(size, problem.n, blas=many(h)):
-            rough = state.damping >= SINGLE
-            feature_size = np.sqrt(state.curvature) if rough else None
-            H = state.columns.dense_hessian(entries, h, problem.weights, feature_size)
+        H = self._hessian(state, h)
+        if H is not None:
             H[np.arange(size), np.arange(size)] += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
-            state.work += size * float(size * problem.n) / 8  # as in ``costs``
         else:
             curvature = curvature_columns(h, problem.weights, entries.classes)
             packed, positions = state.columns.pack(entries, curvature)
@@ -386,6 +380,23 @@ class ProximalNewton(PenalisedSolver):
         elif n_cg < few_cg:
             state.damping = max(1e-9, 0.3 * state.damping)
         return t >= SHORTEST
+
+    @staticmethod
+    def _hessian(state: State, h: np.ndarray) -> np.ndarray | None:
+        """The Hessian on the working set, or None where conjugate gradients are the cheaper way."""
+        columns, entries, weights = state.columns, state.entries, state.problem.weights
+        if columns.sparse or entries.u.size > BLAS_SIZE:
+            return None
+        by_rows, by_blas = columns.hessian_work(entries, h, weights)
+        most = BLAS_WORK if state.centre is None and many(h) else ROW_WORK
+        if min(by_rows, by_blas) > most:
+            return None
+        state.work += min(by_rows, by_blas) / 8  # as in ``costs``
+        if by_rows < by_blas:
+            return columns.row_hessian(entries, h, weights)
+        rough = state.damping >= SINGLE
+        feature_size = np.sqrt(state.curvature) if rough else None
+        return columns.dense_hessian(entries, h, weights, feature_size)
 
     @staticmethod
     def _below(state: State, penalty: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
 from fenchel.kernels import class_blocks, curvature
+from fenchel.kernels.row_hessian import add_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
@@ -24,6 +25,9 @@ SMALL_BLOCK = 16
 
 #: The Hessian is formed of so many samples at a time that their values for its entries are as many.
 HESSIAN_ENTRIES = 1 << 21
+
+#: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
+ROW_COST = 12
 
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
@@ -73,6 +77,12 @@ class Entries:
     def classes(self) -> np.ndarray:
         """The classes that occur."""
         return np.unique(self.klass)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The classes that occur, and where the entries of each begin; the last one is the end."""
+        classes, first = np.unique(self.klass, return_index=True)
+        return classes, np.append(first, self.klass.size)
 
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
@@ -206,6 +216,21 @@ class Columns:
             out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
         return out
 
+    def hessian_work(
+        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, float]:
+        """What ``row_hessian`` and ``dense_hessian`` cost, in multiplications of BLAS."""
+        n_rows, squares = row_work(curvature_at, weights, *entries.bounds)
+        return ROW_COST * squares, float(entries.u.size) ** 2 * n_rows
+
+    def row_hessian(
+        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """The Hessian on the entries of dense data, sample by sample: for an h with many zeros."""
+        H = np.zeros((entries.u.size, entries.u.size))
+        add_row_hessian(self.data[0], curvature_at, weights, entries.feature, *entries.bounds, H)
+        return H
+
     def dense_hessian(
         self,
         entries: Entries,
@@ -213,10 +238,10 @@ class Columns:
         weights: np.ndarray,
         size: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The Hessian on the entries of dense data, for the h of every sample and class.
+        """The same by BLAS: for an h without many zeros.
 
         Samples whose h is positive in one class only have no part in it. Where the sizes of the
-        features are given, ``sqrt(sum_i weights_i X_ij^2)``, its large product is made in single
+        features are given, ``sqrt(sum_i weights_i X_ij^2)``, a large product is made in single
         precision.
         """
         used, where = np.unique(entries.feature, return_inverse=True)
