@@ -81,9 +81,10 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     np.testing.assert_allclose(columns.row_hessian(entries, V, w), H, atol=1e-14)
     meets = (V > 0)[:, entries.klass].sum(axis=1)
     curved = ((V > 0).sum(axis=1) > 1) & (w > 0)
-    by_rows, by_blas = columns.hessian_work(entries, V, w)
-    assert by_rows == pytest.approx(ROW_COST * float((meets[curved] ** 2).sum()))
-    assert by_blas == index.size**2 * curved.sum()
+    by_rows, by_blas, product = columns.hessian_work(entries, V, w)
+    assert by_rows == pytest.approx(ROW_COST / 8 * float((meets[curved] ** 2).sum()))
+    assert by_blas == index.size**2 * curved.sum() / 8
+    assert product == 2 * meets[curved].sum()
 
 
 def test_a_nearly_singular_model_is_minimised() -> None:
@@ -99,6 +100,13 @@ def test_a_nearly_singular_model_is_minimised() -> None:
         u + s != 0, np.abs(slope + penalty * np.sign(u + s)), np.maximum(abs(slope) - penalty, 0)
     )
     assert smallest.max() <= 1e-6
+
+
+@pytest.mark.parametrize("u", [0.0, 1e-3], ids=["from zero", "to zero"])
+def test_a_model_whose_minimum_is_zero(u: float) -> None:
+    H, g, penalty = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([0.1, -0.1]), np.full(2, 5.0)
+    s = l1_model.minimise_dense(H, g, np.full(2, u), penalty, penalty, 0.0)
+    np.testing.assert_array_equal(s, -np.full(2, u))
 
 
 @pytest.mark.parametrize("positive", [False, True], ids=["both signs", "positive"])

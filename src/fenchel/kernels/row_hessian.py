@@ -27,9 +27,9 @@ def _positive(h: np.ndarray) -> tuple[int, float]:
 @njit(cache=True, nogil=True)
 def row_work(
     h: np.ndarray, weights: np.ndarray, classes: np.ndarray, bounds: np.ndarray
-) -> tuple[int, float]:
-    """The samples with curvature, and the sum of their squared numbers of entries."""
-    n_rows, squares = 0, 0.0
+) -> tuple[int, float, float]:
+    """The samples with curvature, the entries that they meet, and the sum of their squares."""
+    n_rows, meetings, squares = 0, 0.0, 0.0
     for i in range(h.shape[0]):
         if weights[i] == 0.0 or _positive(h[i])[0] <= 1:
             continue
@@ -38,8 +38,9 @@ def row_work(
             if h[i, classes[t]] > 0.0:
                 entries += bounds[t + 1] - bounds[t]
         n_rows += 1
+        meetings += entries
         squares += entries * float(entries)
-    return n_rows, squares
+    return n_rows, meetings, squares
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})

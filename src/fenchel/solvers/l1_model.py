@@ -33,9 +33,8 @@ SMALL_BLOCK = 48
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
-#: The same where X is dense: with few zeros in the curvature, so that BLAS does it all and
-#: conjugate gradients are as dear, and with many.
-BLAS_SIZE, BLAS_WORK, ROW_WORK = 2500, 1 << 35, 1 << 31
+#: The same where X is dense and BLAS does it all.
+BLAS_SIZE, BLAS_WORK = 2500, 1 << 35
 
 #: A step on the face is shortened by this factor, as far as the first change of sign.
 SHORTER = 0.4
@@ -114,7 +113,7 @@ def _minimise_on_face(
     K, now = kernels.submatrix(H, face), v[face]
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
-    for _ in range(SOLVES):
+    for _ in range(SOLVES if face.size else 0):
         d = _solve(K.copy(), -slope)
         for t in _lengths(now, d):
             moved = _kept_signs(now, t * d) - now
@@ -124,7 +123,7 @@ def _minimise_on_face(
         now, slope = now + moved, slope + K_moved
         change[face] = now - v[face]
         kept = np.flatnonzero(now)
-        if kept.size == face.size:
+        if kept.size in (0, face.size):
             break
         face, K, now, slope = face[kept], kernels.submatrix(K, kept), now[kept], slope[kept]
     return change

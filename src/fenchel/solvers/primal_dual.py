@@ -30,7 +30,7 @@ ROUGH, SMALL, MOST = 0.05, 0.1, 1000
 
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
 #: large, below this part of the gap at which it was.
-FINISH, AGAIN = 3e-3, 0.1
+FINISH, AGAIN = 1e-4, 0.1
 
 
 @dataclass

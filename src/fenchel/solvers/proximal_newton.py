@@ -25,7 +25,7 @@ from fenchel.solvers.class_newton import (
     Progress,
     costs,
 )
-from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, ROW_WORK, minimise_dense, minimise_model
+from fenchel.solvers.l1_model import BLAS_SIZE, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
@@ -43,6 +43,12 @@ INNER = 1.0
 #: than the second for more, the last is the limit. With a sparse X and V they are cheap beside the
 #: passes over all of V that a Newton step makes.
 CG, CG_SPARSE = (15, 40, 50), (45, 120, 150)
+
+#: On dense data the Hessian is formed where that takes at most so many multiplications: with few
+#: zeros in the curvature, where conjugate gradients are as dear, and with many; and no more than so
+#: many conjugate gradient iterations, which make more and worse steps. The solves on the faces of a
+#: step take so many times the cube of the non-zeros.
+BLAS_WORK, ROW_WORK, PRODUCTS, FACE = 1 << 32, 1 << 28, 2000, 0.4
 
 #: An iteration makes no further step after so many multiplications (a few seconds), or so many for
 #: each entry of V, as many as the look at all features and the certificate take. The solver knows
@@ -387,11 +393,13 @@ class ProximalNewton(PenalisedSolver):
         columns, entries, weights = state.columns, state.entries, state.problem.weights
         if columns.sparse or entries.u.size > BLAS_SIZE:
             return None
-        by_rows, by_blas = columns.hessian_work(entries, h, weights)
+        by_rows, by_blas, product = columns.hessian_work(entries, h, weights)
+        work = min(by_rows, by_blas)
+        solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK if state.centre is None and many(h) else ROW_WORK
-        if min(by_rows, by_blas) > most:
+        if work > most or work + solves > PRODUCTS * product:
             return None
-        state.work += min(by_rows, by_blas) / 8  # as in ``costs``
+        state.work += work
         if by_rows < by_blas:
             return columns.row_hessian(entries, h, weights)
         rough = state.damping >= SINGLE
