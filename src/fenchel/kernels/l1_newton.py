@@ -125,8 +125,9 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
 def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
     """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
 
-    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. Gauss-Jordan without pivoting: the
-    block is positive definite. ``space`` is zeroed working space, one number for a position.
+    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. Gauss-Jordan
+    without pivoting: the block is positive definite. ``space`` is zeroed working space, one number
+    for a position.
     """
     start, stop, base, position, x = packed
     _, weight, share = positions
