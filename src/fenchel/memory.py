@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.losses import Hinge, Loss, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
 from fenchel.solvers.l1_model import BLAS_SIZE
@@ -36,8 +37,9 @@ HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 #: with and the point that it is started from; U and a gradient, twice, with a mask.
 VERTEX_SCORES, VERTEX_GRADIENTS = 5.25, 3.25
 
-#: A sparse X is held by rows and by columns. At the start two doubles for a non-zero are there as
-#: well, of which the norms of the columns are made, but only so many arrays of scores.
+#: X is held by rows and by columns. At the start two doubles for a non-zero (of a dense X: for an
+#: entry of a block) are there as well, of which the norms of the columns are made, but only so many
+#: arrays of scores.
 SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2, 8, 4, 2, 3
 
 #: A step on a dense X gathers its rows for the entries that it works on: a value and a position.
@@ -92,7 +94,8 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
         work += PACKED_BYTES * n * first_entries(d, k)
         if (n + d) * k <= DENSE_ENTRIES:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
-    return FLOOR + 2 * n * (d + 1) * X.dtype.itemsize + work
+    start = NORM_DOUBLES * DOUBLE * min(n * d, DESIGN_ENTRIES)
+    return FLOOR + 2 * n * (d + 1) * X.dtype.itemsize + max(work, start)
 
 
 def check(X: Matrix, k: int, loss: str | Loss) -> None:
