@@ -2,6 +2,7 @@
 
     python benchmarks/memory.py [CASE ...]
     FENCHEL_DATA=folder python benchmarks/memory.py --shared
+    python benchmarks/memory.py --without-intercept
 
 Measured is the growth of the peak resident memory during the first large fit of a process. What
 a small fit before it has not compiled is compiled in it, which takes some 30 MB: a second run of
@@ -21,6 +22,8 @@ from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize, scale
 
 from fenchel import SparseLinearClassifier, estimate_memory
 from fenchel.solvers import l1_model
@@ -56,9 +59,17 @@ def text(n: int, d: int, k: int, words: int) -> tuple[sp.csr_array, np.ndarray]:
 
 
 def shared(name: str) -> tuple[Any, np.ndarray]:
-    """A shared data set."""
+    """A shared data set; counts become rows of length one, genes are standardised."""
     data = load(name)
-    return data["X"], data["y"]
+    return SCALED.get(name, lambda X: X)(data["X"]), data["y"]
+
+
+SCALED = {"udhr_langid": normalize, "nakayama": scale}
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """The digits of scikit-learn: as small as data comes."""
+    return load_digits(return_X_y=True)
 
 
 #: name -> (data, its arguments, loss, alpha)
@@ -75,6 +86,8 @@ CASES: dict[str, tuple[Any, tuple, str, float]] = {
     "long text": (text, (20_000, 50_000, 20, 200), "sparsemax", 1e-3),
     "many classes": (text, (20_000, 20_000, 400, 20), "sparsemax", 1e-4),
     "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
+    "digits hinge": (digits, (), "hinge", 1e-2),
+    "digits softmax": (digits, (), "softmax", 1e-2),
 }
 
 #: The same on real data.
@@ -82,15 +95,28 @@ SHARED: dict[str, tuple[Any, tuple, str, float]] = {
     f"{name} {loss}": (shared, (name,), loss, alpha)
     for name, loss, alpha in (
         ("news20", "hinge", 1e-4),
+        ("news20", "softmax", 1e-4),
+        ("news20", "sparsemax", 1e-4),
         ("clinc150", "hinge", 1e-3),
         ("clinc150", "softmax", 1e-4),
+        ("clinc150", "sparsemax", 1e-4),
+        ("hwu64", "hinge", 3e-4),
+        ("hwu64", "softmax", 3e-4),
+        ("hwu64", "sparsemax", 3e-4),
+        ("banking77", "hinge", 3e-4),
+        ("banking77", "softmax", 3e-4),
+        ("stackoverflow20", "hinge", 1e-4),
+        ("stackoverflow20", "softmax", 1e-4),
         ("debian_section", "softmax", 1e-4),
         ("debian_section", "sparsemax", 3e-4),
-        ("banking77", "hinge", 3e-4),
-        ("hwu64", "hinge", 3e-4),
-        ("stackoverflow20", "hinge", 1e-4),
+        ("udhr_langid", "softmax", 1e-3),
+        ("udhr_langid", "sparsemax", 1e-3),
         ("usps", "softmax", 1e-4),
+        ("usps", "hinge", 1e-3),
         ("letter", "softmax", 1e-4),
+        ("letter", "hinge", 1e-3),
+        ("nakayama", "softmax", 1e-2),
+        ("nakayama", "hinge", 1e-2),
     )
 }
 
@@ -110,10 +136,10 @@ def forget() -> None:
         file.write("5")
 
 
-def measure(case: str) -> None:
+def measure(case: str, intercept: bool) -> None:
     """Fit one case and print what it took."""
     make, arguments, loss, alpha = (CASES | SHARED)[case]
-    model = SparseLinearClassifier(loss, alpha, max_iter=30)
+    model = SparseLinearClassifier(loss, alpha, max_iter=30, fit_intercept=intercept)
     X, y = make(*arguments)
     some = np.linspace(0, y.size - 1, 200).astype(int)
     for size in (0, l1_model.DENSE_SIZE):  # compile both ways to solve the model of a step
@@ -134,17 +160,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("case", nargs="*")
     parser.add_argument("--shared", action="store_true", help="the real data sets")
+    parser.add_argument("--without-intercept", action="store_true")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
     if options.here:
-        measure(options.case[0])
+        measure(options.case[0], not options.without_intercept)
         return
     chosen = options.case or list(SHARED if options.shared else CASES)
     if unknown := [case for case in chosen if case not in CASES | SHARED]:
         parser.error(f"no case {unknown[0]!r}: use one of {', '.join(CASES | SHARED)}.")
     print(f"{'case':<24}{'estimate':>13}{'measured':>13}{'ratio':>8}", flush=True)
     for case in chosen:
-        subprocess.run([sys.executable, __file__, case, "--here"], check=False)
+        command = [sys.executable, __file__, case, "--here"]
+        subprocess.run(command + ["--without-intercept"] * options.without_intercept, check=False)
 
 
 if __name__ == "__main__":

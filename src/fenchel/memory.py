@@ -8,19 +8,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.losses import Loss, get_loss
+from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
+from fenchel.losses import Hinge, Loss, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
 from fenchel.solvers.l1_model import BLAS_SIZE
+from fenchel.solvers.linear_program import DENSE_ENTRIES as PROGRAM_ENTRIES
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
-#: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, the change of it, V
-#: and the centre or what is to be certified, the best V, the curvature and where it is not zero.
-#: Counted from what was measured, as are the others here.
-SCORE_ARRAYS = 9
+#: What any fit takes: objects, buffers, and what the allocator keeps between the arrays.
+FLOOR = 8_000_000
 
-#: The same where X is sparse: of a smooth loss, and of one that has a centre.
-SPARSE_SCORES = 10.0, 10.75
+#: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
+#: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
+#: smooth has a centre as well, which a dense X has room for: less is gathered than is allowed for.
+#: Counted from what was measured, as are the others here.
+SCORE_ARRAYS, CENTRE = 8, 1
 
 #: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
 #: kept.
@@ -30,9 +33,14 @@ GRADIENT_BLOCKS = 3
 #: check: three points with their products, sums, the last restart and the best point.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 
-#: A non-zero of a sparse X is stored by rows, by columns, and in a scaled copy of which the norms
-#: of the columns are made: a value and a position each, and a double.
-SPARSE_COPIES, POSITION, DOUBLE = 3, 4, 8
+#: The same for the linear program that ends a fit with the hinge loss: the state that it was left
+#: with and the point that it is started from; U and a gradient, twice, with a mask.
+VERTEX_SCORES, VERTEX_GRADIENTS = 5.25, 3.25
+
+#: X is held by rows and by columns. At the start two doubles for a non-zero (of a dense X: for an
+#: entry of a block) are there as well, of which the norms of the columns are made, but only so many
+#: arrays of scores.
+SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2, 8, 4, 2, 3
 
 #: A step on a dense X gathers its rows for the entries that it works on: a value and a position.
 PACKED_BYTES = 12
@@ -45,12 +53,11 @@ HESSIANS, HESSIAN_BLOCKS, STEP_SCORES = 3, 2, 6
 def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, to about 20%.
 
-    It is for ``solver="auto"`` and an intercept, and for data that is large enough to matter, from
-    100 MB or so. Counted are X by rows and by columns, arrays of the size of the scores and of the
-    gradient, and what a Newton step gathers; how many was set on the cases of benchmarks/memory.py.
-    A penalty so large that the fit ends at once takes less than half. What a step
-    gathers grows with the features that a model uses: dense data with very many samples and a small
-    penalty can take more.
+    It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
+    scores and of the gradient, and what a Newton step gathers; how many was set on the cases of
+    benchmarks/memory.py. A penalty so large that the fit ends at once takes less than half. What a
+    step gathers of dense data grows with the features that a model uses: with very many samples
+    and a small penalty it can take more. What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
@@ -66,12 +73,19 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     """The same for k classes."""
     n, d = X.shape
     scores, gradient = 8 * n * k, 8 * d * k
-    smooth = get_loss(loss).smooth
+    loss = get_loss(loss)
+    work = SCORE_ARRAYS * scores
+    if sp.issparse(X) and not loss.smooth:
+        work += CENTRE * scores
+    if isinstance(loss, Hinge) and (n + 2 * d) * k <= PROGRAM_ENTRIES:
+        work = max(work, int(VERTEX_SCORES * scores + VERTEX_GRADIENTS * gradient))
     if sp.issparse(X):
-        bytes_each = SPARSE_COPIES * (X.dtype.itemsize + POSITION) + DOUBLE
-        return bytes_each * (X.nnz + n) + int(SPARSE_SCORES[0 if smooth else 1] * scores)
-    work = SCORE_ARRAYS * scores + GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
-    if smooth:
+        stored = X.nnz + n
+        position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
+        held = SPARSE_COPIES * stored * (DOUBLE + position)
+        return FLOOR + held + max(work, NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores)
+    work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+    if loss.smooth:
         entries = min(d * k // 2, n, BLAS_SIZE)
         values = min(entries * n, HESSIAN_ENTRIES)
         step = STEP_SCORES * scores + 8 * (HESSIANS * entries**2 + HESSIAN_BLOCKS * values)
@@ -80,7 +94,8 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
         work += PACKED_BYTES * n * first_entries(d, k)
         if (n + d) * k <= DENSE_ENTRIES:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
-    return 2 * n * (d + 1) * X.dtype.itemsize + work
+    start = NORM_DOUBLES * DOUBLE * min(n * d, DESIGN_ENTRIES)
+    return FLOOR + 2 * n * (d + 1) * X.dtype.itemsize + max(work, start)
 
 
 def check(X: Matrix, k: int, loss: str | Loss) -> None:
@@ -88,10 +103,11 @@ def check(X: Matrix, k: int, loss: str | Loss) -> None:
     needed, free = fit_bytes(X, k, loss), available_memory()
     if free is not None and needed > free:
         n = X.shape[0]
+        rows = int(n * max(0, free - FLOOR) / (needed - FLOOR))
         raise MemoryError(
             f"{n} samples and {k} classes need about {needed / 2**30:.3g} GiB, of which "
             f"{8 * SCORE_ARRAYS * n * k / 2**30:.3g} GiB are for scores and dual variables, but "
-            f"{free / 2**30:.3g} GiB are free: fit at most {int(n * free / needed)} of these rows, "
+            f"{free / 2**30:.3g} GiB are free: fit at most {rows} of these rows, "
             "or merge rare classes."
         )
 

@@ -32,6 +32,17 @@ def setting(request):
     return X, V, w / w.sum(), y, entries, Columns.of(design), rng
 
 
+@pytest.fixture(params=["packed", "shared"])
+def gathered(request, setting):
+    """The values of X at the positions of curvature, and these positions, in both forms."""
+    _, V, w, _, entries, columns, _ = setting
+    if request.param == "packed":
+        return columns.pack(entries, curvature_columns(V, w, entries.classes))
+    if not columns.sparse:
+        pytest.skip("a dense X is always gathered")
+    return columns.share(entries, V, w)
+
+
 def full_hessian(X, H, w):
     """sum_i w_i (diag(h) - h h^T / sum h) (x) x x^T, features fastest."""
     total = np.zeros((K * D, K * D))
@@ -50,9 +61,9 @@ def test_gradient_and_product(setting) -> None:
     np.testing.assert_allclose(columns.product(entries, entries.u, K), X @ S, atol=1e-13)
 
 
-def test_hessian_in_three_ways(setting) -> None:
-    X, V, w, _, entries, columns, rng = setting
-    packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
+def test_hessian_in_three_ways(setting, gathered) -> None:
+    X, V, w, _, entries, _, rng = setting
+    packed, positions = gathered
     damping = rng.random(entries.u.size)
     index = entries.klass * D + entries.feature
     H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
@@ -64,7 +75,9 @@ def test_hessian_in_three_ways(setting) -> None:
     everything = np.arange(index.size)
     l1_newton.multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
-    bounds, inverse = l1_model.class_blocks(everything, entries.klass, packed, positions, damping)
+    bounds, inverse = l1_model.class_blocks(
+        everything, entries.klass, packed, positions, damping, space[0]
+    )
     l1_newton.precondition(bounds, inverse, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
@@ -109,12 +122,24 @@ def test_a_model_whose_minimum_is_zero(u: float) -> None:
     np.testing.assert_array_equal(s, -np.full(2, u))
 
 
+def test_frequent_features_are_not_gathered_for_every_class() -> None:
+    """A feature of all samples, in all classes: X itself is read, unless V has few non-zeros."""
+    columns = Columns.of(make_design(sp.csr_array(np.ones((N, D)))))
+    entries = Entries(np.tile(np.arange(2), K), np.repeat(np.arange(K), 2), np.zeros(2 * K))
+    V = np.full((N, K), 1.0 / K)
+    assert not columns.packs(entries, V)
+    assert columns.packs(entries, np.eye(K)[np.arange(N) % K])
+    packed, positions = columns.share(entries, V, np.full(N, 1.0 / N))
+    assert packed[-1] is columns.data[2]
+    assert positions[0].size == N * K
+
+
 @pytest.mark.parametrize("positive", [False, True], ids=["both signs", "positive"])
 @pytest.mark.parametrize("direct", [False, True], ids=["conjugate gradients", "direct"])
-def test_model_is_minimised(setting, direct, positive) -> None:
+def test_model_is_minimised(setting, gathered, direct, positive) -> None:
     """The subgradient of the model at the answer is small, entry by entry."""
-    _, V, w, _, entries, columns, rng = setting
-    packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
+    _, _, _, _, entries, _, rng = setting
+    packed, positions = gathered
     E = entries.u.size
     g, damping = rng.standard_normal(E), np.full(E, 1e-3)
     penalty = rng.random(E)

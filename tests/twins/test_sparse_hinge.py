@@ -176,13 +176,13 @@ def test_the_first_newton_step_at_a_centre_has_the_curvature_of_its_support(monk
     problem, solver = text(1e-3), ProximalNewton()
     state = solver.init(problem, None, np.random.default_rng(0), 1)
     seen = []
-    columns = proximal_newton.curvature_columns
+    packs = Columns.packs
 
-    def see(h, *args):
+    def see(columns, entries, h):
         seen.append((state.eta, h.copy(), state.V.copy(), state.centre.copy()))
-        return columns(h, *args)
+        return packs(columns, entries, h)
 
-    monkeypatch.setattr(proximal_newton, "curvature_columns", see)
+    monkeypatch.setattr(Columns, "packs", see)
     first, eta = True, state.eta
     solver.advance(state, 12)
     lost = 0

@@ -143,6 +143,28 @@ def curvature_columns(
 
 
 @njit(cache=True, nogil=True)
+def curvature_everywhere(
+    H: np.ndarray, weights: np.ndarray, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, ``weights_i h_il`` and ``h_il / sum_m h_im`` of all samples, class by class.
+
+    What has no curvature is zero, or cancels: a row with a single positive h has a share of one.
+    """
+    n = H.shape[0]
+    row = np.empty(n * classes.size, np.int32)
+    weight = np.empty(row.size)
+    share = np.empty(row.size)
+    for i in range(n):
+        total = _sum(H[i])
+        for t in range(classes.size):
+            p, h = t * n + i, H[i, classes[t]]
+            row[p] = i
+            weight[p] = weights[i] * h
+            share[p] = h / total if total > 0.0 else 0.0
+    return row, weight, share
+
+
+@njit(cache=True, nogil=True)
 def dense_gradient(
     Xt: np.ndarray,
     feature: np.ndarray,

@@ -1,7 +1,8 @@
 """The compiled loops of a Newton step with an l1 penalty (:mod:`fenchel.solvers.l1_model`).
 
-Entries e = (j, l) of U have their values of X packed one after the other: ``start`` (E + 1,),
-``position`` and ``x``. Positions p stand for the (sample, class) pairs with curvature, with
+Entries e = (j, l) of U have their values of X in ``x[start_e:stop_e]``, at the positions
+``base_e + position`` of the same places: packed one after the other, or X itself by columns, which
+the classes share. Positions p stand for the (sample, class) pairs with curvature, with
 ``row``, ``weight`` and ``share`` as from :mod:`fenchel.kernels.curvature`. D and mean are
 ``X s`` there and its share-weighted mean by row.
 """
@@ -13,33 +14,35 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _slope(e, start, position, x, row, weight, D, mean):
+def _slope(e, packed, row, weight, D, mean):
     """Entry e of H s, without damping."""
-    low, high = start[e], start[e + 1]
+    start, stop, base, position, x = packed
+    low, high, first = start[e], stop[e], base[e]
     g = 0.0
     if high - low == mean.size:  # every row takes part: no index is needed, and it vectorises
-        p = position[low]
+        p = first + position[low]
         for i in range(mean.size):
             g += x[low + i] * weight[p + i] * (D[p + i] - mean[i])
     else:
         for q in range(low, high):
-            p = position[q]
+            p = first + position[q]
             g += x[q] * weight[p] * (D[p] - mean[row[p]])
     return g
 
 
 @njit(cache=True, nogil=True)
-def _move(e, delta, start, position, x, row, share, D, mean):
+def _move(e, delta, packed, row, share, D, mean):
     """Keep D and mean up to date when entry e moves by delta."""
-    low, high = start[e], start[e + 1]
+    start, stop, base, position, x = packed
+    low, high, first = start[e], stop[e], base[e]
     if high - low == mean.size:
-        p = position[low]
+        p = first + position[low]
         for i in range(mean.size):
             D[p + i] += x[low + i] * delta
             mean[i] += share[p + i] * x[low + i] * delta
     else:
         for q in range(low, high):
-            p = position[q]
+            p = first + position[q]
             D[p] += x[q] * delta
             mean[row[p]] += share[p] * x[q] * delta
 
@@ -66,17 +69,16 @@ def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
 
     ``below`` is the penalty of negative values, infinite where there may be none.
     """
-    start, position, x = packed
     row, weight, share = positions
     largest = 0.0
     for e in range(u.size):
         a = diagonal[e] + damping[e]
-        slope = g[e] + damping[e] * s[e] + _slope(e, start, position, x, row, weight, D, mean)
+        slope = g[e] + damping[e] * s[e] + _slope(e, packed, row, weight, D, mean)
         old = u[e] + s[e]
         new = shrunk(old - slope / a, penalty[e] / a, below[e] / a)
         if new != old:
             s[e] = new - u[e]
-            _move(e, new - old, start, position, x, row, share, D, mean)
+            _move(e, new - old, packed, row, share, D, mean)
             largest = max(largest, abs(new - old) * a)
     return largest
 
@@ -87,47 +89,49 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
 
     In dense data an entry's positions are neighbours, and then the loops need no index.
     """
-    start, position, x = packed
+    start, stop, base, position, x = packed
     row, weight, share = positions
     for p in range(D.size):
         D[p] = 0.0
     for i in range(mean.size):
         mean[i] = 0.0
     for b in range(face.size):
-        low, high = start[face[b]], start[face[b] + 1]
+        low, high, first = start[face[b]], stop[face[b]], base[face[b]]
         if high > low and position[high - 1] - position[low] == high - low - 1:
-            first = position[low]
+            first += position[low]
             for q in range(high - low):
                 D[first + q] += x[low + q] * d[b]
         else:
             for q in range(low, high):
-                D[position[q]] += x[q] * d[b]
+                D[first + position[q]] += x[q] * d[b]
     for p in range(D.size):
         mean[row[p]] += share[p] * D[p]
     for p in range(D.size):
         D[p] = weight[p] * (D[p] - mean[row[p]])
     for b in range(face.size):
         e = face[b]
-        low, high = start[e], start[e + 1]
+        low, high, first = start[e], stop[e], base[e]
         total = 0.0
         if high > low and position[high - 1] - position[low] == high - low - 1:
-            first = position[low]
+            first += position[low]
             for q in range(high - low):
                 total += x[low + q] * D[first + q]
         else:
             for q in range(low, high):
-                total += x[q] * D[position[q]]
+                total += x[q] * D[first + position[q]]
         out[b] = damping[e] * d[b] + total
 
 
 @njit(cache=True, nogil=True)
-def small_inverses(face, bounds, packed, curvature, damping, limit, space, inverse, offset):
-    """``(M diag(curvature) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
+def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
+    """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
 
-    M holds the packed values of X of the block's entries. Gauss-Jordan without pivoting: the
-    block is positive definite. ``space`` is zeroed working space, one number for a position.
+    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. Gauss-Jordan
+    without pivoting: the block is positive definite. ``space`` is zeroed working space, one number
+    for a position.
     """
-    start, position, x = packed
+    start, stop, base, position, x = packed
+    _, weight, share = positions
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         if size > limit:
@@ -135,18 +139,19 @@ def small_inverses(face, bounds, packed, curvature, damping, limit, space, inver
         K = inverse[offset[t] : offset[t] + size * size].reshape((size, size))
         for a in range(size):
             e = face[low + a]
-            for q in range(start[e], start[e + 1]):
-                space[position[q]] = x[q] * curvature[position[q]]
+            for q in range(start[e], stop[e]):
+                p = base[e] + position[q]
+                space[p] = x[q] * weight[p] * (1.0 - share[p])
             for b in range(a + 1):
                 f = face[low + b]
                 total = 0.0
-                for q in range(start[f], start[f + 1]):
-                    total += x[q] * space[position[q]]
+                for q in range(start[f], stop[f]):
+                    total += x[q] * space[base[f] + position[q]]
                 K[a, b] = total
                 K[b, a] = total
             K[a, a] += damping[e]
-            for q in range(start[e], start[e + 1]):
-                space[position[q]] = 0.0
+            for q in range(start[e], stop[e]):
+                space[base[e] + position[q]] = 0.0
         for c in range(size):
             pivot = 1.0 / K[c, c]
             K[c, c] = 1.0
@@ -163,67 +168,71 @@ def small_inverses(face, bounds, packed, curvature, damping, limit, space, inver
 @njit(cache=True, nogil=True)
 def shift(face, change, packed, positions, D, mean):
     """Keep D and mean up to date when the entries of the face move."""
-    start, position, x = packed
     row, _, share = positions
     for b in range(face.size):
-        _move(face[b], change[b], start, position, x, row, share, D, mean)
+        _move(face[b], change[b], packed, row, share, D, mean)
 
 
 @njit(cache=True, nogil=True)
 def slopes(face, packed, positions, D, mean, out):
     """``out = H s`` on the face, without damping, from D and mean."""
-    start, position, x = packed
     row, weight, _ = positions
     for b in range(face.size):
-        out[b] = _slope(face[b], start, position, x, row, weight, D, mean)
+        out[b] = _slope(face[b], packed, row, weight, D, mean)
 
 
 @njit(cache=True, nogil=True)
 def diagonal_of(packed, positions, out):
     """The diagonal of H, without damping."""
-    start, position, x = packed
+    start, stop, base, position, x = packed
     _, weight, share = positions
     for e in range(out.size):
         out[e] = 0.0
-        for q in range(start[e], start[e + 1]):
-            p = position[q]
+        for q in range(start[e], stop[e]):
+            p = base[e] + position[q]
             out[e] += x[q] * x[q] * weight[p] * (1.0 - share[p])
 
 
 @njit(cache=True, nogil=True)
 def scatter(members, packed, low, M):
     """``M[a, p - low] = x`` at the positions p of entry ``members[a]``."""
-    start, position, x = packed
+    start, stop, base, position, x = packed
     for a in range(members.size):
-        for q in range(start[members[a]], start[members[a] + 1]):
-            M[a, position[q] - low] = x[q]
+        e = members[a]
+        for q in range(start[e], stop[e]):
+            M[a, base[e] + position[q] - low] = x[q]
 
 
 @njit(cache=True, nogil=True)
 def scatter_by_row(packed, scale, number, M):
     """``M[e, number_p] = x scale_p`` at the positions p of every entry e."""
-    start, position, x = packed
+    start, stop, base, position, x = packed
     for e in range(M.shape[0]):
-        for q in range(start[e], start[e + 1]):
-            M[e, number[position[q]]] = x[q] * scale[position[q]]
+        for q in range(start[e], stop[e]):
+            p = base[e] + position[q]
+            M[e, number[p]] = x[q] * scale[p]
 
 
 @njit(cache=True, nogil=True)
 def sparse_products(members, packed, weight, low, column, K):
-    """``K = M diag(weight) M^T`` for entries of one class; ``column`` is zeroed working space."""
-    start, position, x = packed
+    """``K = M diag(weight) M^T`` for entries of one class; ``column`` is zeroed working space.
+
+    Both belong to the positions from ``low`` on.
+    """
+    start, stop, base, position, x = packed
     for a in range(members.size):
         e = members[a]
-        for q in range(start[e], start[e + 1]):
-            column[position[q] - low] = x[q] * weight[position[q]]
+        first = base[e] - low  # of one class: it is the same for all of them
+        for q in range(start[e], stop[e]):
+            column[first + position[q]] = x[q] * weight[first + position[q]]
         for b in range(a + 1):
             total = 0.0
-            for q in range(start[members[b]], start[members[b] + 1]):
-                total += x[q] * column[position[q] - low]
+            for q in range(start[members[b]], stop[members[b]]):
+                total += x[q] * column[first + position[q]]
             K[a, b] = total
             K[b, a] = total
-        for q in range(start[e], start[e + 1]):
-            column[position[q] - low] = 0.0
+        for q in range(start[e], stop[e]):
+            column[first + position[q]] = 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,7 @@ class blocks of the Hessian when it is not. The loops are in :mod:`fenchel.kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -171,6 +171,7 @@ def minimise_packed(
     row, weight, _ = positions
     s = np.zeros(u.size)
     D, mean = np.zeros(row.size), np.zeros(_rows(row))
+    spare = np.empty_like(D), np.empty_like(mean)  # one for all uses: D is as large as the scores
     diagonal = np.empty(u.size)
     kernels.diagonal_of(packed, positions, diagonal)
     n_iter = 0
@@ -189,18 +190,19 @@ def minimise_packed(
         if face.size == 0 or np.abs(residual).max() <= 0.3 * tol:
             continue
         d, used = conjugate_gradients(
-            face, klass, packed, positions, damping, residual, 0.3 * tol, max_cg
+            face, klass, packed, positions, damping, residual, 0.3 * tol, max_cg, spare
         )
         n_iter += used
         before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)
         for t in _lengths(old, d):
             new = _kept_signs(old, t * d)
-            s_new, D_new, mean_new = s.copy(), D.copy(), mean.copy()
+            s_new = s.copy()
             s_new[face] = new - u[face]
-            kernels.shift(face, new - old, packed, positions, D_new, mean_new)
-            after = kernels.model_value(g, u, penalty, damping, s_new, row, weight, D_new, mean_new)
+            spare[0][:], spare[1][:] = D, mean
+            kernels.shift(face, new - old, packed, positions, *spare)
+            after = kernels.model_value(g, u, penalty, damping, s_new, row, weight, *spare)
             if after <= before:
-                s, D, mean = s_new, D_new, mean_new
+                s, (D, mean), spare = s_new, spare, (D, mean)
                 break
     return s, n_iter
 
@@ -214,12 +216,15 @@ def conjugate_gradients(
     residual: np.ndarray,
     tol: float,
     max_iter: int,
+    space: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, int]:
-    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; residual is lost."""
-    space = np.empty(positions[0].size), np.empty(_rows(positions[0]))
+    """Solve ``H d = residual`` on the face to ``tol`` in the largest entry; residual is lost.
+
+    ``space`` is working space: a number for a position, and one for a row.
+    """
     solution = np.zeros(face.size)
     z, Hd = np.empty(face.size), np.empty(face.size)
-    bounds, inverse = class_blocks(face, klass, packed, positions, damping)
+    bounds, inverse = class_blocks(face, klass, packed, positions, damping, space[0])
     kernels.precondition(bounds, inverse, residual, z)
     d = z.copy()
     rz = residual @ z
@@ -249,25 +254,36 @@ def hessian(klass: np.ndarray, packed: tuple, positions: tuple, damping: np.ndar
     H = -(Q @ Q.T)
     bounds = _class_bounds(klass, klass.size)
     for low, high in pairwise(bounds):
-        H[low:high, low:high] += _class_products(everything[low:high], packed, weight)
+        H[low:high, low:high] += _class_products(everything[low:high], packed, weight.__getitem__)
     H[everything, everything] += damping
     return H
 
 
 def class_blocks(
-    face: np.ndarray, klass: np.ndarray, packed: tuple, positions: tuple, damping: np.ndarray
+    face: np.ndarray,
+    klass: np.ndarray,
+    packed: tuple,
+    positions: tuple,
+    damping: np.ndarray,
+    space: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inverses of the blocks of H that belong to one class, one after the other."""
+    """Inverses of the blocks of H that belong to one class, one after the other.
+
+    ``space`` is working space, a number for a position.
+    """
     _, weight, share = positions
     bounds = _class_bounds(klass[face], BLOCK)
-    curvature = weight * (1.0 - share)
     sizes = np.diff(bounds)
     offset = np.concatenate([[0], np.cumsum(sizes**2)])
     inverse = np.empty(offset[-1])
-    space = np.zeros(weight.size)
+    space[:] = 0.0
     kernels.small_inverses(
-        face, bounds, packed, curvature, damping, SMALL_BLOCK, space, inverse, offset
+        face, bounds, packed, positions, damping, SMALL_BLOCK, space, inverse, offset
     )
+
+    def curvature(some: slice) -> np.ndarray:  # of all positions it would be one more large array
+        return weight[some] * (1.0 - share[some])
+
     for t in np.flatnonzero(sizes > SMALL_BLOCK):
         members = face[bounds[t] : bounds[t + 1]]
         K = _class_products(members, packed, curvature)
@@ -276,20 +292,24 @@ def class_blocks(
     return bounds, inverse
 
 
-def _class_products(members: np.ndarray, packed: tuple, weight: np.ndarray) -> np.ndarray:
-    """``M diag(weight) M^T`` for entries of one class, where M holds their packed values of X."""
-    start, position, _ = packed
-    begin, end = start[members], start[members + 1]
+def _class_products(
+    members: np.ndarray, packed: tuple, weight_of: Callable[[slice], np.ndarray]
+) -> np.ndarray:
+    """``M diag(weight) M^T`` for entries of one class, where M holds their values of X."""
+    start, stop, base, position, _ = packed
+    begin, end = start[members], stop[members]
     stored = end > begin
     if not stored.any():
         return np.zeros((members.size, members.size))
     # the positions of an entry ascend, and those of a class are neighbours
-    low = int(position[begin[stored]].min())
-    width = int(position[end[stored] - 1].max()) + 1 - low
+    first = int(base[members[0]])
+    low = first + int(position[begin[stored]].min())
+    width = first + int(position[end[stored] - 1].max()) + 1 - low
+    weight = weight_of(slice(low, low + width))
     if 5 * int((end - begin).sum()) > members.size * width:
         M = np.zeros((members.size, width))
         kernels.scatter(members, packed, low, M)
-        M *= np.sqrt(weight[low : low + width])
+        M *= np.sqrt(weight)
         return M @ M.T
     K = np.empty((members.size, members.size))
     kernels.sparse_products(members, packed, weight, low, np.zeros(width), K)

@@ -100,13 +100,13 @@ class LinearProgram(PenalisedSolver):
     def _grow(state: State) -> bool:
         """Take in what is violated or close to it; False where the program has it all already."""
         problem, rows = state.problem, np.arange(state.problem.n)
-        residual = problem.weights[:, None] * (state.V - _labels(problem))
-        part = problem.constrained_part(problem.design.rmatmul(residual))
         bound = problem.lam * problem.penalty_factor[:, None]
-        entries = state.entries | (state.U != 0.0) | (part >= (1.0 - NEAR_BOUND) * bound)
+        # no (d, k) array of numbers outlives its line
+        near = problem.constrained_part(problem.gradient(state.V)) >= (1.0 - NEAR_BOUND) * bound
+        entries = state.entries | (state.U != 0.0) | near
         margins = _hinge(problem).margins(problem.design.matmul(state.U), problem.y)
-        near = margins.max(axis=1, keepdims=True) - NEAR_TOP * problem.at_zero
-        pairs = state.pairs | (margins >= near) | (state.V > ZERO)
+        top = margins.max(axis=1, keepdims=True) - NEAR_TOP * problem.at_zero
+        pairs = state.pairs | (margins >= top) | (state.V > ZERO)
         pairs[rows, problem.y] = False
         pairs[problem.weights == 0.0] = False
         grown = bool((entries != state.entries).any() or (pairs != state.pairs).any())

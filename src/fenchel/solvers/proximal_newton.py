@@ -359,13 +359,17 @@ class ProximalNewton(PenalisedSolver):
             H[np.arange(size), np.arange(size)] += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
         else:
-            curvature = curvature_columns(h, problem.weights, entries.classes)
-            packed, positions = state.columns.pack(entries, curvature)
+            if state.columns.packs(entries, h):
+                curvature = curvature_columns(h, problem.weights, entries.classes)
+                packed, positions = state.columns.pack(entries, curvature)
+            else:
+                packed, positions = state.columns.share(entries, h, problem.weights)
+            del h  # as large as the scores
             s, n_cg = minimise_model(
                 entries.klass, packed, positions, g, entries.u, penalty, below,
                 damping, 0.1 * error, 2, 5, most_cg,
             )  # fmt: skip
-            state.work += (20.0 + 2.0 * n_cg) * packed[1].size
+            state.work += (20.0 + 2.0 * n_cg) * float((packed[1] - packed[0]).sum())
         move = state.columns.along(state.Z, entries, s)
         before = state.value + penalty @ np.abs(entries.u)
         slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))

@@ -38,6 +38,9 @@ MANY = 0.3
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
 
+#: Values of X are not gathered where they were more than this part of the positions.
+MOST_PACKED = 0.5
+
 #: Where X is sparse, below this part: the dense product skips the features that cannot matter.
 FEW = 0.03
 
@@ -296,8 +299,25 @@ class Columns:
     def pack(self, entries: Entries, curvature_at: tuple) -> tuple[tuple, tuple]:
         """The values of X at the positions of ``curvature_columns``, and the positions in use."""
         pointer, row, weight, share = curvature_at
-        packed = self._pack(*self.data, entries.feature, entries.klass, pointer, row)
-        return packed, curvature.drop_unused(packed[1], row, weight, share)
+        start, position, x = self._pack(*self.data, entries.feature, entries.klass, pointer, row)
+        packed = start[:-1], start[1:], np.zeros(entries.u.size, np.int64), position, x
+        return packed, curvature.drop_unused(position, row, weight, share)
+
+    def packs(self, entries: Entries, h: np.ndarray) -> bool:
+        """Whether the values of X are gathered; else the entries :meth:`share` those of X itself.
+
+        The classes share an intercept and the frequent features of long rows: where most samples
+        have curvature, what is gathered of them can take far more memory than all scores.
+        """
+        most = MOST_PACKED * h.shape[0] * entries.classes.size
+        return not self.sparse or self.stored(entries) <= most or not many(h)
+
+    def share(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
+        """The same as :meth:`pack` with a position for every sample, with curvature or not."""
+        indptr, indices, x, n = self.data
+        classes, code = np.unique(entries.klass, return_inverse=True)
+        packed = indptr[entries.feature], indptr[entries.feature + 1], n * code, indices, x
+        return packed, curvature.curvature_everywhere(h, weights, classes)
 
 
 def violators(
