@@ -73,6 +73,7 @@ def test_no_coefficient_is_negative_but_the_intercept_may_be(loss: str) -> None:
     assert result.status == "converged"
     assert result.U.min() >= 0.0
     assert result.intercept.min() < 0.0
+    np.testing.assert_allclose(result.intercept.mean(), 0.0, atol=1e-4)
     n, d = instance.X.shape
     ones = np.ones((n, 1))
     widened = replace(

@@ -115,6 +115,17 @@ def test_a_nearly_singular_model_is_minimised() -> None:
     assert smallest.max() <= 1e-6
 
 
+def test_entries_without_penalty_may_change_their_sign() -> None:
+    """And their mean over the classes, which no loss sees, stays what it was."""
+    H = np.array([[1.0, -1.0, 0.3], [-1.0, 1.0, -0.3], [0.3, -0.3, 1.0]]) + 1e-9 * np.eye(3)
+    g, u = np.array([2.0, -2.0, 0.0]), np.array([0.5, -0.5, 1.0])
+    penalty = np.array([0.0, 0.0, 0.1])
+    s = l1_model.minimise_dense(H, g, u, penalty, penalty, 1e-10)
+    assert (u + s)[0] < 0.0 < (u + s)[1]
+    np.testing.assert_allclose(s[0] + s[1], 0.0, atol=1e-6)
+    np.testing.assert_allclose((g + H @ s)[:2], 0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("u", [0.0, 1e-3], ids=["from zero", "to zero"])
 def test_a_model_whose_minimum_is_zero(u: float) -> None:
     H, g, penalty = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([0.1, -0.1]), np.full(2, 5.0)

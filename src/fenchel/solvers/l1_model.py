@@ -95,47 +95,47 @@ def minimise_dense(
         for _ in range(SWEEPS):
             if kernels.dense_sweep(H, slope, u, s, penalty, below) <= tol:
                 return s
-        change = _minimise_on_face(H, slope, u + s, penalty)
+        change = _minimise_on_face(H, slope, u + s, penalty, below == 0.0)
         s += change
         slope += H @ change
     return s
 
 
 def _minimise_on_face(
-    H: np.ndarray, slope: np.ndarray, v: np.ndarray, penalty: np.ndarray
+    H: np.ndarray, slope: np.ndarray, v: np.ndarray, penalty: np.ndarray, free: np.ndarray
 ) -> np.ndarray:
-    """The change of v that minimises the model over its non-zeros, none of which changes its sign.
+    """The change of v that minimises the model over its non-zeros and what is free of penalty.
 
-    Those that would are left at zero, one solve after the other, before a sweep may take them in
+    The others keep their signs. Those that would change it are left at zero, one solve after the other, before a sweep may take them in
     again: where H is nearly singular, sweeps in between bring back what has just left.
     """
-    face = np.flatnonzero(v)
+    face = np.flatnonzero((v != 0.0) | free)
     K, now = kernels.submatrix(H, face), v[face]
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
     for _ in range(SOLVES if face.size else 0):
         d = _solve(K.copy(), -slope)
-        for t in _lengths(now, d):
-            moved = _kept_signs(now, t * d) - now
+        for t in _lengths(now, d, free[face]):
+            moved = _kept_signs(now, t * d, free[face]) - now
             K_moved = K @ moved
             if (slope + 0.5 * K_moved) @ moved <= 0.0:
                 break
         now, slope = now + moved, slope + K_moved
         change[face] = now - v[face]
-        kept = np.flatnonzero(now)
+        kept = np.flatnonzero((now != 0.0) | free[face])
         if kept.size in (0, face.size):
             break
         face, K, now, slope = face[kept], kernels.submatrix(K, kept), now[kept], slope[kept]
     return change
 
 
-def _lengths(old: np.ndarray, d: np.ndarray) -> Iterator[float]:
+def _lengths(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> Iterator[float]:
     """Lengths to try for a step on the face, on which entries that change sign stop at zero.
 
     The last one changes no sign: up to there the model falls. Where H is nearly singular that is
     very short, hence all those between.
     """
-    t, last = 1.0, _first_sign_change(old, d)
+    t, last = 1.0, _first_sign_change(old, d, free)
     while t > last:
         yield t
         t *= SHORTER
@@ -169,6 +169,7 @@ def minimise_packed(
 ) -> tuple[np.ndarray, int]:
     """The same minimisation without forming H."""
     row, weight, _ = positions
+    free = below == 0.0
     s = np.zeros(u.size)
     D, mean = np.zeros(row.size), np.zeros(_rows(row))
     spare = np.empty_like(D), np.empty_like(mean)  # one for all uses: D is as large as the scores
@@ -182,7 +183,7 @@ def minimise_packed(
             )
             if change <= tol:
                 return s, n_iter
-        face = np.flatnonzero(u + s)
+        face = np.flatnonzero((u + s != 0.0) | free)
         old = u[face] + s[face]
         residual = np.empty(face.size)
         kernels.slopes(face, packed, positions, D, mean, residual)
@@ -194,8 +195,8 @@ def minimise_packed(
         )
         n_iter += used
         before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)
-        for t in _lengths(old, d):
-            new = _kept_signs(old, t * d)
+        for t in _lengths(old, d, free[face]):
+            new = _kept_signs(old, t * d, free[face])
             s_new = s.copy()
             s_new[face] = new - u[face]
             spare[0][:], spare[1][:] = D, mean
@@ -323,16 +324,16 @@ def _class_bounds(klass: np.ndarray, longest: int) -> np.ndarray:
     return np.concatenate([*pieces, [klass.size]]).astype(np.int64)
 
 
-def _first_sign_change(old: np.ndarray, d: np.ndarray) -> float:
-    """The largest t <= 1 up to which no entry of ``old + t d`` changes sign."""
-    crossing = (old + d) * old <= 0.0
+def _first_sign_change(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> float:
+    """The largest t <= 1 up to which no entry of ``old + t d`` changes sign that is not free."""
+    crossing = ((old + d) * old <= 0.0) & ~free
     return float(min(1.0, (-old[crossing] / d[crossing]).min(initial=1.0)))
 
 
-def _kept_signs(old: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """``old + change``, with zero for the entries that would change sign."""
+def _kept_signs(old: np.ndarray, change: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """``old + change``, with zero for the entries that would change sign and are not free to."""
     new = old + change
-    return np.where(new * old > 0.0, new, 0.0)
+    return np.where((new * old > 0.0) | free, new, 0.0)
 
 
 def _rows(row: np.ndarray) -> int:

@@ -152,6 +152,9 @@ class LinearProgram(PenalisedSolver):
         u[negative] -= found.x[size : size + int(negative.sum())]
         state.U = np.zeros_like(state.U)
         state.U[feature, klass] = u
+        # a mean over the classes changes no margin: what is free of penalty has none, as elsewhere
+        free = (problem.penalty_factor == 0.0) & ~problem.nonnegative
+        state.U[free] -= state.U[free].mean(axis=1, keepdims=True)
         wrong = sp.coo_array(
             (np.maximum(-found.ineqlin.marginals, 0.0) / problem.weights[i], (i, l)),
             shape=state.V.shape,
