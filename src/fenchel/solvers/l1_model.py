@@ -106,8 +106,9 @@ def _minimise_on_face(
 ) -> np.ndarray:
     """The change of v that minimises the model over its non-zeros and what is free of penalty.
 
-    The others keep their signs. Those that would change it are left at zero, one solve after the other, before a sweep may take them in
-    again: where H is nearly singular, sweeps in between bring back what has just left.
+    The others keep their signs. Those that would change it are left at zero, one solve after the
+    other, before a sweep may take them in again: where H is nearly singular, sweeps in between
+    bring back what has just left.
     """
     face = np.flatnonzero((v != 0.0) | free)
     K, now = kernels.submatrix(H, face), v[face]
