@@ -149,6 +149,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def _set_result(self, result: Result, dtype: np.dtype) -> None:
         """Take over a solution and its certificate."""
+        self.__dict__.pop("source_", None)  # of a model file, and not of these data
         self.__dict__.update(prediction.fitted(result.U, result.intercept, dtype))
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_ = result.primal, result.dual
