@@ -281,6 +281,36 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_1(model, capsys, words, m
     assert message in found.err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "."], "--model . is a folder: give the name of a file"),
+        (["--model", ""], "--model '': the name is empty"),
+        (["--history", "."], "--history . is a folder"),
+        (["--model", "/dev/null"], "--model /dev/null is no regular file"),
+        (["--model", "m.npz", "--history", "./m.npz"], "--history ./m.npz is --model too"),
+        (["--model", "iris.csv"], "--model iris.csv is an input too"),
+        (["--model", "m" * 250], "cannot be written: File name too long"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_fitted(
+    folder, capsys, monkeypatch, words, message
+) -> None:
+    monkeypatch.setattr("fenchel.cli.fit.make_model", lambda *arguments: pytest.fail("a fit"))
+    found = run(capsys, "fit", "iris.csv", *words)
+    assert (found.code, found.err.count("\n")) == (1, 1)
+    assert message in found.err
+    assert not list(folder.glob(".*.tmp"))
+
+
+def test_predictions_do_not_replace_what_they_are_made_of(model, capsys, folder) -> None:
+    for name in ("model.npz", "iris.csv"):
+        before = (folder / name).read_bytes()
+        found = run(capsys, "predict", "model.npz", "iris.csv", "--output", name)
+        assert (found.code, f"--output {name} is an input too" in found.err) == (1, True)
+        assert (folder / name).read_bytes() == before
+
+
 def test_debug_shows_the_traceback(folder, capsys) -> None:
     found = run(capsys, "fit", "absent.svm", "--debug")
     assert found.code == 1

@@ -20,8 +20,9 @@ from fenchel.reproduce.records import write_csv
 
 def run(options: Namespace) -> int:
     """Fit, write the model and the history, and print the certificate."""
-    check_writable(options.model, "--model")
-    check_writable(options.history, "--history")
+    check_writable(
+        {"--model": options.model, "--history": options.history}, [options.data, options.labels]
+    )
     data = read(options)
     if data.y is None:
         raise ValueError(f"{options.data} has no labels: use --labels")

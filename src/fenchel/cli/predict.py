@@ -22,7 +22,7 @@ BLOCK_ENTRIES = 1 << 22
 
 def run(options: Namespace) -> int:
     """Predict block by block, and write."""
-    check_writable(options.output, "--output")
+    check_writable({"--output": options.output}, [options.model, options.data, options.labels])
     model = _load(options.model)
     names = getattr(model, "feature_names_in_", None)
     data = read(options, n_features=model.n_features_in_, names=names)
