@@ -270,6 +270,10 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["predict", "model.npz", "X.npy", "--score"], "has no labels"),
         (["reproduce", "figure1", "--methods", "magic"], "no method 'magic'"),
         (["reproduce", "figure1", "--draw"], "holds no results"),
+        (["reproduce", "figure1", "--draw", "--sizes", "9"], "--sizes is an option of table1 only"),
+        (["reproduce", "table1", "--quick", "--draw"], "--draw is an option of figure1 only"),
+        (["reproduce", "figure1", "--draw", "--full", "--budget", "1"], "--full and --budget"),
+        (["reproduce", "table1", "--quick", "--output", "X.npy"], "--output X.npy is a file"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(model, capsys, words, message) -> None:
