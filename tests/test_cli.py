@@ -258,6 +258,10 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["fit", "iris.csv", "--alpha", "-1"], "must be >= 0"),
         (["fit", "iris.csv", "--class-weight", "setosa"], "not of the form label=factor"),
         (["fit", "iris.csv", "--class-weight", "rosa=1"], "no label 'rosa'"),
+        (
+            ["fit", "iris.csv", "--class-weight", "setosa=1,setosa=2"],
+            "label 'setosa' has two factors",
+        ),
         (["fit", "iris.csv", "--model", "no/m.npz"], "its folder does not exist"),
         (
             ["fit", "iris.csv", "--solver", "primal-dual", "--penalty", "group"],

@@ -79,6 +79,8 @@ def class_weight(text: str | None, y: np.ndarray) -> Any:
             raise ValueError(f"--class-weight: {part!r} is not of the form label=factor")
         if name not in labels:
             raise ValueError(f"--class-weight: no label {name!r} in the data")
+        if labels[name] in weights:
+            raise ValueError(f"--class-weight: label {name!r} has two factors: give one")
         weights[labels[name]] = value
     return weights
 
