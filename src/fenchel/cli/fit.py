@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel.cli.data import Data, read
+from fenchel.cli.data import read
+from fenchel.cli.files import Data
 from fenchel.cli.terminal import EXIT, check_writable, complain, progress, say
 from fenchel.estimators import SparseLinearClassifier
 from fenchel.reproduce.records import write_csv
@@ -35,6 +36,7 @@ def run(options: Namespace) -> int:
     seconds = time.perf_counter() - began
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
+    model.source_ = {"target": data.target, "index_base": data.index_base}
     if options.model is not None:
         model.save(options.model)
     if options.history is not None:
