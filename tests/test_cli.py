@@ -365,6 +365,22 @@ def listen() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def test_an_interrupt_while_it_starts_is_one_line() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "fenchel", "--version"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen,
+    ) as process:
+        next(line for line in process.stderr if "numpy" in line)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    said = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert said == ["fenchel: interrupted: nothing was written"]
+    assert (process.returncode, out) == (130, "")
+
+
 def test_an_interrupted_fit_writes_its_best_model(folder) -> None:
     words = ["fit", "iris.csv", "--no-intercept", "--solver", "mirror-descent", "--tol", "0",
              "--max-iter", "1000000000", "-v", "--model", "m.npz"]  # fmt: skip

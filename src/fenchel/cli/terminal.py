@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from fenchel.termination import Record
+if TYPE_CHECKING:
+    from fenchel.termination import Record
 
 
 class EXIT(IntEnum):
