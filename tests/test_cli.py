@@ -228,6 +228,13 @@ BAD = {
     "word.csv": (b"a,b,y\n1,2,p\n1,?,q\n", "'?' is not a number (row 3, column 2)"),
     "ragged.csv": (b"1,2,p\n1,q\n", "row 2 has 2 cells, the first row has 3"),
     "binary.csv": (b"\xff\xfe\x00,\n", "not a text file"),
+    "twice.csv": (b"x,x,y\n1,2,p\n2,1,q\n", "columns 1 and 2 are both named 'x'"),
+    "missing.csv": (b"NA,3.5,p\n1,2,q\n", "'NA' (row 1, column 1) stands above a number, but"),
+    "numbered.csv": (b"0,1,y\n1,2,0\n2,1,1\n", "'y' (row 1, column 3) stands above a number"),
+    "nolabel.csv": (b"a,y\n1,p\n2,q\n3, \n", "the label is empty (row 4, column 2)"),
+    "wide.csv": (b"1," + b"a" * 200_000 + b"\n", "wide.csv: field larger than field limit"),
+    "bits.csv.gz": (gzip.compress(b"1,p\n")[:10] + b"\xff" * 20, "bits.csv.gz: Error -3"),
+    "label.svm": (b"9007199254740993 1:1\n1 1:2\n", "a label is 9007199254740992: from 2^53 on"),
     "text.npz": (b"not a zip", "text.npz"),
     "text.npy": (b"not an array", "text.npy"),
     "noformat.dat": (b"1,2\n", "use --format"),
@@ -252,12 +259,19 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["fit", "absent.svm"], "absent.svm: no such file"),
         (["fit", "iris.csv", "--target", "kind"], "no column 'kind': the columns are sepal length"),
         (["fit", "X.npy"], "has no labels: use --labels"),
-        (["fit", "X.npy", "--labels", "short.txt"], "1 label(s), but X.npy has 150 sample(s)"),
+        (
+            ["fit", "X.npy", "--labels", "short.txt"],
+            "short.txt: labels of shape (1,) for 150 sample(s)",
+        ),
         (["fit", "scipy.npz"], "has no labels"),
         (["fit", "y.npy", "--labels", "y.npy"], "two dimensions"),
         (["fit", "iris.csv", "--alpha", "-1"], "must be >= 0"),
         (["fit", "iris.csv", "--class-weight", "setosa"], "not of the form label=factor"),
         (["fit", "iris.csv", "--class-weight", "rosa=1"], "no label 'rosa'"),
+        (
+            ["fit", "iris.csv", "--class-weight", "setosa=1,setosa=2"],
+            "label 'setosa' has two factors",
+        ),
         (["fit", "iris.csv", "--model", "no/m.npz"], "its folder does not exist"),
         (
             ["fit", "iris.csv", "--solver", "primal-dual", "--penalty", "group"],
@@ -269,7 +283,12 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["predict", "model.npz", "narrow.npy"], "2 features, but the model has 4"),
         (["predict", "model.npz", "X.npy", "--score"], "has no labels"),
         (["reproduce", "figure1", "--methods", "magic"], "no method 'magic'"),
+        (["predict", "model.npz", "X.npy", "--labels", "y.npy"], "only --score needs labels"),
         (["reproduce", "figure1", "--draw"], "holds no results"),
+        (["reproduce", "figure1", "--draw", "--sizes", "9"], "--sizes is an option of table1 only"),
+        (["reproduce", "table1", "--quick", "--draw"], "--draw is an option of figure1 only"),
+        (["reproduce", "figure1", "--draw", "--full", "--budget", "1"], "--full and --budget"),
+        (["reproduce", "table1", "--quick", "--output", "X.npy"], "--output X.npy is a file"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(model, capsys, words, message) -> None:
@@ -279,6 +298,36 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_1(model, capsys, words, m
     found = run(capsys, *words)
     assert (found.code, found.err.count("\n")) == (1, 1)
     assert message in found.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "."], "--model . is a folder: give the name of a file"),
+        (["--model", ""], "--model '': the name is empty"),
+        (["--history", "."], "--history . is a folder"),
+        (["--model", "/dev/null"], "--model /dev/null is no regular file"),
+        (["--model", "m.npz", "--history", "./m.npz"], "--history ./m.npz is --model too"),
+        (["--model", "iris.csv"], "--model iris.csv is an input too"),
+        (["--model", "m" * 250], "cannot be written: File name too long"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_fitted(
+    folder, capsys, monkeypatch, words, message
+) -> None:
+    monkeypatch.setattr("fenchel.cli.fit.make_model", lambda *arguments: pytest.fail("a fit"))
+    found = run(capsys, "fit", "iris.csv", *words)
+    assert (found.code, found.err.count("\n")) == (1, 1)
+    assert message in found.err
+    assert not list(folder.glob(".*.tmp"))
+
+
+def test_predictions_do_not_replace_what_they_are_made_of(model, capsys, folder) -> None:
+    for name in ("model.npz", "iris.csv"):
+        before = (folder / name).read_bytes()
+        found = run(capsys, "predict", "model.npz", "iris.csv", "--output", name)
+        assert (found.code, f"--output {name} is an input too" in found.err) == (1, True)
+        assert (folder / name).read_bytes() == before
 
 
 def test_debug_shows_the_traceback(folder, capsys) -> None:
@@ -314,6 +363,22 @@ def test_version_as_a_module() -> None:
 def listen() -> None:
     """A shell lets its background jobs ignore Ctrl-C, and the tests may be one."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_an_interrupt_while_it_starts_is_one_line() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "fenchel", "--version"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen,
+    ) as process:
+        next(line for line in process.stderr if "numpy" in line)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    said = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert said == ["fenchel: interrupted: nothing was written"]
+    assert (process.returncode, out) == (130, "")
 
 
 def test_an_interrupted_fit_writes_its_best_model(folder) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from fenchel.driver import Observer
 from fenchel.prediction import fitted
 from fenchel.problem import Problem
-from fenchel.solve import split_intercept
+from fenchel.solving import split_intercept
 from fenchel.termination import Record
 
 logger = logging.getLogger("fenchel")

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from fenchel.datasets import make_paper
 from fenchel.plotting import new_figure, plot_coefficients, plot_gap, save_figure
-from fenchel.solve import Result, solve
+from fenchel.solving import Result, solve
 
 
 @dataclass(frozen=True)

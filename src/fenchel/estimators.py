@@ -34,8 +34,8 @@ from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
 from fenchel.path import Path, penalties, regularisation_path, resolve_alpha
 from fenchel.problem import Matrix, Problem
 from fenchel.samples import distinct
-from fenchel.solve import Result, solve_problem
 from fenchel.solvers.base import Solver, Start
+from fenchel.solving import Result, solve_problem
 from fenchel.termination import Status
 from fenchel.validation import check_sample_weight
 
@@ -149,6 +149,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def _set_result(self, result: Result, dtype: np.dtype) -> None:
         """Take over a solution and its certificate."""
+        self.__dict__.pop("source_", None)  # of a model file, and not of these data
         self.__dict__.update(prediction.fitted(result.U, result.intercept, dtype))
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_ = result.primal, result.dual
@@ -363,7 +364,7 @@ def make_problem(
 
 
 def solver_options(estimator: Any) -> dict[str, Any]:
-    """The estimator's parameters as arguments of :func:`fenchel.solve.solve_problem`."""
+    """The estimator's parameters as arguments of :func:`fenchel.solving.solve_problem`."""
     return {
         "tol": estimator.tol,
         "solver": estimator.solver,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from fenchel.certificate import Certificate, for_smaller_penalty
-from fenchel.lambda_max import smallest_null_penalty
+from fenchel.null_penalty import smallest_null_penalty
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
-from fenchel.solve import Result, join_intercept, solve_problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.continued import Continued
 from fenchel.solvers.registry import choose, get_solver
+from fenchel.solving import Result, join_intercept, solve_problem
 from fenchel.validation import check_number
 
 

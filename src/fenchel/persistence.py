@@ -22,6 +22,8 @@ from fenchel.losses import LOSSES, Hinge, get_loss
 from fenchel.termination import Record
 
 FORMAT = "fenchel-model"
+
+#: Raised when an older reader would misread a file; what it may leave unread raises nothing.
 VERSION = 1
 
 #: Limits on what ``load`` accepts: the header in bytes, and any array in bytes.
@@ -48,6 +50,11 @@ PLAIN = (
 )  # fmt: skip
 
 FITTED = ("alpha_", "n_iter_", "objective_", "dual_objective_", "dual_gap_", "status_")
+
+
+#: How the command line read the data of a fit, which it needs again to predict: the column of the
+#: labels (its name, or without a header its number from 1) and svmlight's first feature number.
+SOURCE = ("target", "index_base")
 
 
 class ModelFileError(ValueError):
@@ -126,6 +133,8 @@ def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "fitted": {name: _plain(getattr(model, name)) for name in FITTED},
         "history": [asdict(record) for record in model.history_],
     }
+    if hasattr(model, "source_"):
+        header["source"] = model.source_
     arrays = {"intercept": model.intercept_, "classes": _without_objects(classes, "classes_")}
     if sp.issparse(coef):
         csr = sp.csr_array(coef)
@@ -173,6 +182,8 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     model.n_features_in_ = d
     if "feature_names" in arrays:
         model.feature_names_in_ = arrays["feature_names"].astype(object)
+    if "source" in header:
+        model.source_ = _source(header["source"], d)
     for name in FITTED:
         setattr(model, name, header["fitted"][name])
     known = {field.name for field in fields(Record)}
@@ -181,6 +192,15 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         for record in header["history"]
     ]
     return model
+
+
+def _source(found: dict[str, Any], d: int) -> dict[str, Any]:
+    source = {name: found.get(name) for name in SOURCE}
+    target, base = source["target"], source["index_base"]
+    numbered = type(target) is int and 1 <= target <= d + 1
+    _require(target is None or isinstance(target, str) or numbered, f"target {target!r}")
+    _require(base is None or (type(base) is int and base in (0, 1)), f"index_base {base!r}")
+    return source
 
 
 def _coefficients(arrays: dict[str, np.ndarray], shape: tuple[int, int]) -> Any:

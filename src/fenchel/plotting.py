@@ -14,7 +14,7 @@ from fenchel.exceptions import require
 from fenchel.problem import Matrix
 
 if TYPE_CHECKING:
-    from fenchel.solve import Result
+    from fenchel.solving import Result
 
 
 def new_figure(columns: int, width: float = 5.0, height: float = 3.8) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from fenchel.cross_validation import choose
 from fenchel.free_features import Repair
 from fenchel.path import largest_penalty, walk
 from fenchel.problem import Problem
-from fenchel.solve import solve_problem
+from fenchel.solving import solve_problem
 
 
 @pytest.fixture(scope="module")

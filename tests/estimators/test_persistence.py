@@ -66,6 +66,18 @@ def test_feature_names_and_cross_validated_models(tmp_path):
     assert (again.predict(frame) == model.predict(frame)).all()
 
 
+def test_the_source_of_the_data_is_kept_until_the_next_fit(tmp_path):
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    assert not hasattr(fenchel.load(path), "source_")
+    model = fitted()
+    model.source_ = {"target": "species", "index_base": None}
+    model.save(path)
+    again = fenchel.load(path)
+    assert again.source_ == model.source_
+    assert not hasattr(again.fit(X, CODES), "source_")
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = tmp_path / "model.npz"
     fitted().save(path)
@@ -125,6 +137,8 @@ def huge():
         ({"header": {"shape": "many"}}, "readable"),
         ({"header": {"loss": "os.system"}}, "unknown loss"),
         ({"header": {"params": {}}}, "readable"),
+        ({"header": {"source": {"target": 6}}}, "target 6"),
+        ({"header": {"source": {"index_base": 2}}}, "index_base 2"),
     ],
 )
 def test_a_bad_file_is_refused(tmp_path, members, message):

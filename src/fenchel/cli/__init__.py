@@ -13,7 +13,6 @@ import warnings
 import zipfile
 from collections.abc import Sequence
 
-from fenchel.cli.parser import make_parser
 from fenchel.cli.terminal import EXIT, complain
 
 __all__ = ["main"]
@@ -24,9 +23,18 @@ EXPECTED = (ValueError, TypeError, OSError, MemoryError, ImportError, EOFError, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; errors are one line on standard error."""
-    parser = make_parser()
     try:
-        options = parser.parse_args(argv)
+        return _run(argv)
+    except KeyboardInterrupt:
+        complain("interrupted", "nothing was written")
+        return EXIT.INTERRUPTED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from fenchel.cli.parser import make_parser  # takes seconds, in which Ctrl-C may come
+
+    try:
+        options = make_parser().parse_args(argv)
     except SystemExit as stopped:  # help and version end with 0, wrong usage with 2
         return stopped.code if isinstance(stopped.code, int) else EXIT.USAGE
     try:
@@ -35,9 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             code: int = options.run(options)
             sys.stdout.flush()
             return code
-    except KeyboardInterrupt:
-        complain("interrupted", "nothing was written")
-        return EXIT.INTERRUPTED
     except BrokenPipeError:
         # nobody reads any more: keep the interpreter from saying so once again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

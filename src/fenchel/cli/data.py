@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,104 +10,106 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from fenchel.problem import Matrix
+from fenchel.cli.files import Data, Expected, format_of, named
+from fenchel.cli.labels import read_labels, tidy
+from fenchel.cli.table import read_table
 from fenchel.validation import check_design
 
-FORMATS = ("svmlight", "csv", "tsv", "npz", "npy")
 
-SUFFIXES = {
-    ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
-    ".csv": "csv", ".tsv": "tsv", ".npz": "npz", ".npy": "npy",
-}  # fmt: skip
-
-COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-
-
-@dataclass(frozen=True)
-class Data:
-    """Samples, labels as they are in the file (None where it has none), and names of features."""
-
-    X: Matrix
-    y: np.ndarray | None = None
-    names: list[str] | None = None
-
-
-def read(options: Any, *, n_features: int | None = None, names: Any = None) -> Data:
+def read(options: Any, model: Expected | None = None, *, labels: bool = True) -> Data:
     """Read the data that the command line names.
 
     Parameters
     ----------
     options : with ``data``, ``format``, ``target``, ``labels`` and ``index_base``.
-    n_features : of the model, where there is one: svmlight files do not say it.
-    names : of the model's features; columns of a table are put in this order.
+    model : what the model expects, where there is one.
+    labels : whether they are needed; where they are not, what DATA says of them is not checked.
     """
     path = Path(options.data)
     kind = options.format or format_of(path)
-    with _named(path):
+    _check_options(options, kind)
+    expected = model or Expected()
+    inside = labels and options.labels is None
+    with named(path):
         if kind == "svmlight":
-            data = _svmlight(path, options.index_base, n_features)
+            data = _svmlight(path, options.index_base, expected, inside)
         elif kind in ("csv", "tsv"):
-            own_labels = options.labels is not None and options.target is None
-            data = _table(path, "," if kind == "csv" else "\t", options.target, own_labels, names)
+            data = read_table(path, "," if kind == "csv" else "\t", options, expected, inside)
         elif kind == "npz":
             data = _npz(path)
         else:
             data = Data(np.load(path, allow_pickle=False))
         X = check_design(data.X)
-        if n_features is not None and X.shape[1] != n_features:
-            raise ValueError(f"{X.shape[1]} features, but the model has {n_features}")
-    y = data.y
+        if expected.n_features not in (None, X.shape[1]):
+            raise ValueError(f"{X.shape[1]} features, but the model has {expected.n_features}")
+        y = _tidied(data.y, X.shape[0]) if inside else None
     if options.labels is not None:
-        with _named(Path(options.labels)):
-            y = _read_labels(Path(options.labels))
-            if y.shape != (X.shape[0],):
-                raise ValueError(f"{y.size} label(s), but {path.name} has {X.shape[0]} sample(s)")
-    return Data(X, None if y is None else _tidy(y), data.names)
+        with named(Path(options.labels)):
+            y = _tidied(read_labels(Path(options.labels)), X.shape[0])
+    return replace(data, X=X, y=y)
 
 
-def format_of(path: Path) -> str:
-    """The format that a file name stands for."""
-    name = path.with_suffix("") if path.suffix in COMPRESSED else path
-    kind = SUFFIXES.get(name.suffix.lower())
-    if kind is None or (name is not path and kind in ("npz", "npy")):
-        raise ValueError(f"{path}: the name does not tell the format: use --format")
-    return kind
+def _check_options(options: Any, kind: str) -> None:
+    """Refuse what this format has no use for."""
+    if options.target is not None and kind not in ("csv", "tsv"):
+        raise ValueError(
+            f"--target {options.target}: {options.data} is read as {kind}, and only csv and tsv "
+            "have columns with names: leave it out, or use --labels"
+        )
+    if options.index_base != "auto" and kind != "svmlight":
+        raise ValueError(
+            f"--index-base {options.index_base}: {options.data} is read as {kind}, and only "
+            "svmlight numbers its features: leave it out"
+        )
 
 
-def as_labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Labels in the type of the model's classes, so that they can be compared."""
-    if classes.dtype.kind in "UO":
-        return y.astype(str)
-    try:
-        return y.astype(np.float64)
-    except ValueError:
-        return np.full(y.shape, np.nan)  # words are none of the numbers
+def _tidied(y: np.ndarray | None, n: int) -> np.ndarray | None:
+    if y is None:
+        return None
+    if y.shape != (n,):
+        raise ValueError(f"labels of shape {y.shape} for {n} sample(s): give one label a sample")
+    return tidy(y)
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise IsADirectoryError(f"{path} is a folder") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a text file ({error.reason})") from error
-    except (ValueError, EOFError, OverflowError, zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _svmlight(path: Path, index_base: str, n_features: int | None) -> Data:
-    zero_based: Any = {"auto": "auto", "0": True, "1": False}[index_base]
+def _svmlight(path: Path, index_base: str, model: Expected, labels: bool) -> Data:
     path.stat()  # the reader's own message for a missing file is less clear
-    X, y = load_svmlight_file(str(path), zero_based=zero_based)
-    if n_features is not None:
-        if X.shape[1] > n_features:
-            raise ValueError(f"a feature number is {X.shape[1]}, but the model has {n_features}")
-        X.resize((X.shape[0], n_features))
-    return Data(sp.csr_array(X), y)
+    X, y = load_svmlight_file(str(path), zero_based=True)
+    if labels and (np.abs(y) >= 2**53).any():
+        largest = y[np.abs(y).argmax()]
+        raise ValueError(
+            f"a label is {largest:.0f}: from 2^53 on svmlight's labels run together: use --labels"
+        )
+    lowest, highest = (X.indices.min(), X.indices.max()) if X.indices.size else (None, 0)
+    base = _base(lowest, highest, index_base, model)
+    if base == 1 and lowest == 0:
+        why = "--index-base is 1" if index_base == "1" else "the model's data count from 1"
+        raise ValueError(f"a feature number is 0, but {why}: use --index-base 0 if this file does")
+    size = highest + 1 - base
+    if model.n_features is not None:
+        if size > model.n_features:
+            raise ValueError(
+                f"a feature number is {highest}, but the model has {model.n_features} features, "
+                f"counted from {base} (see --index-base)"
+            )
+        size = model.n_features
+    X = sp.csr_array((X.data, X.indices - base, X.indptr), shape=(X.shape[0], size))
+    return Data(X, y, index_base=base)
+
+
+def _base(lowest: int | None, highest: int, index_base: str, model: Expected) -> int:
+    """The number of the first feature: as asked for, as in the model's data, or as it seems."""
+    if index_base != "auto":
+        return int(index_base)
+    if model.index_base is not None:
+        return model.index_base
+    if lowest == 0:
+        return 0
+    if lowest is None or model.n_features is None or highest >= model.n_features:
+        return 1
+    raise ValueError(
+        f"feature numbers from {lowest} to {highest} may count from 0 or from 1, and the model "
+        "does not know, as it was not fitted on svmlight: use --index-base"
+    )
 
 
 def _npz(path: Path) -> Data:
@@ -134,101 +130,3 @@ def _npz(path: Path) -> Data:
     X = sp.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
     X.check_format()
     return Data(X, y)
-
-
-def _table(
-    path: Path, delimiter: str, target: str | None, without_target: bool, names: Any
-) -> Data:
-    """A table with or without a header; the target is a name, a number from 1, or the last."""
-    opener = COMPRESSED.get(path.suffix, open)
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
-    if not rows:
-        raise ValueError("the file is empty")
-    width = len(rows[0])
-    for number, row in enumerate(rows, 1):
-        if len(row) != width:
-            raise ValueError(f"row {number} has {len(row)} cells, the first row has {width}")
-    header = None
-    if names is not None or _is_header(rows[0], rows[1] if len(rows) > 1 else None):
-        header, rows = rows[0], rows[1:]
-    label_column = _column(target, header, width, without_target, names)
-    columns = [c for c in range(width) if c != label_column]
-    if names is not None and header is not None:
-        missing = [name for name in names if name not in header]
-        if missing:
-            raise ValueError(f"no column {missing[0]!r}, which the model needs")
-        columns = [header.index(name) for name in names]
-    X = np.empty((len(rows), len(columns)))
-    for i, row in enumerate(rows):
-        try:
-            X[i] = [float(row[c]) for c in columns]
-        except ValueError:
-            bad = next(c for c in columns if not _is_number(row[c]))
-            where = f"row {i + 1 + (header is not None)}, column {bad + 1}"
-            raise ValueError(f"{row[bad]!r} is not a number ({where})") from None
-    y = None if label_column is None else np.array([row[label_column].strip() for row in rows])
-    return Data(X, y, None if header is None else [header[c] for c in columns])
-
-
-def _is_header(first: list[str], second: list[str] | None) -> bool:
-    """A row is a header where it has a word in a column that has a number below it.
-
-    Where only the labels are words, the first row is a sample.
-    """
-    if second is None:
-        return False
-    return any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=True))
-
-
-def _column(
-    target: str | None, header: list[str] | None, width: int, without: bool, names: Any
-) -> int | None:
-    if target is None:
-        if without:
-            return None
-        if names is not None and header is not None:  # of a model: the labels may be absent
-            return next((c for c in range(width) if header[c] not in names), None)
-        return width - 1
-    if header is not None and target in header:
-        return header.index(target)
-    if target.isdecimal() and 1 <= int(target) <= width:
-        return int(target) - 1
-    if names is not None:  # of a model: data without labels can be predicted
-        return None
-    found = f"the columns are {', '.join(header)}" if header else "there is no header"
-    raise ValueError(f"no column {target!r}: {found}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _read_labels(path: Path) -> np.ndarray:
-    if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    opener = COMPRESSED.get(path.suffix, open)
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        return np.array([line.strip() for line in file if line.strip()])
-
-
-def _tidy(y: np.ndarray) -> np.ndarray:
-    """Whole numbers as integers, everything else as it is."""
-    if y.dtype.kind == "f":
-        whole = np.isfinite(y).all() and (y == np.rint(y)).all() and (np.abs(y) < 2**53).all()
-        return y.astype(np.int64) if whole else y
-    if y.dtype.kind == "U":
-        words = np.unique(y).tolist()
-        if all(_is_integer(word) for word in words):
-            return y.astype(np.int64)
-    return y
-
-
-def _is_integer(word: str) -> bool:
-    """In the form in which Python writes it, so that nothing is lost ("007" stays a word)."""
-    digits = word.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) < 19 and str(int(word)) == word

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel.cli.data import Data, read
+from fenchel.cli.data import read
+from fenchel.cli.files import Data
 from fenchel.cli.terminal import EXIT, check_writable, complain, progress, say
 from fenchel.estimators import SparseLinearClassifier
 from fenchel.reproduce.records import write_csv
@@ -20,8 +21,9 @@ from fenchel.reproduce.records import write_csv
 
 def run(options: Namespace) -> int:
     """Fit, write the model and the history, and print the certificate."""
-    check_writable(options.model, "--model")
-    check_writable(options.history, "--history")
+    check_writable(
+        {"--model": options.model, "--history": options.history}, [options.data, options.labels]
+    )
     data = read(options)
     if data.y is None:
         raise ValueError(f"{options.data} has no labels: use --labels")
@@ -34,6 +36,7 @@ def run(options: Namespace) -> int:
     seconds = time.perf_counter() - began
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
+    model.source_ = {"target": data.target, "index_base": data.index_base}
     if options.model is not None:
         model.save(options.model)
     if options.history is not None:
@@ -78,6 +81,8 @@ def class_weight(text: str | None, y: np.ndarray) -> Any:
             raise ValueError(f"--class-weight: {part!r} is not of the form label=factor")
         if name not in labels:
             raise ValueError(f"--class-weight: no label {name!r} in the data")
+        if labels[name] in weights:
+            raise ValueError(f"--class-weight: label {name!r} has two factors: give one")
         weights[labels[name]] = value
     return weights
 

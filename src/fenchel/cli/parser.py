@@ -7,7 +7,7 @@ from typing import Any
 
 import fenchel
 from fenchel.cli import fit, predict, reproduce
-from fenchel.cli.data import FORMATS
+from fenchel.cli.files import FORMATS
 from fenchel.losses import LOSSES
 from fenchel.reproduce.configurations import CONFIGURATIONS
 from fenchel.solvers.registry import SOLVERS
@@ -102,14 +102,16 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     add(
         "--target",
         metavar="COLUMN",
-        help="column of the labels in .csv and .tsv: a name or a number from 1 (default: the last)",
+        help="column of the labels in .csv and .tsv: a name or a number from 1 (default: that of "
+        "the model, or the last)",
     )
     add("--labels", metavar="FILE", help="labels in a file of their own: .npy, or one a line")
     add(
         "--index-base",
         choices=["auto", "0", "1"],
         default="auto",
-        help="the number of the first feature in svmlight (default: auto)",
+        help="the number of the first feature in svmlight (default: auto, that of the model, or 0 "
+        "if there is a feature 0, else 1)",
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fenchel.cli.data import Data, as_labels_of, read
+from fenchel.cli.data import read
+from fenchel.cli.files import Data, Expected
+from fenchel.cli.labels import as_labels_of
 from fenchel.cli.terminal import EXIT, check_writable, writing
 from fenchel.estimators import SparseLinearClassifier
 from fenchel.persistence import load
@@ -22,10 +24,11 @@ BLOCK_ENTRIES = 1 << 22
 
 def run(options: Namespace) -> int:
     """Predict block by block, and write."""
-    check_writable(options.output, "--output")
+    check_writable({"--output": options.output}, [options.model, options.data, options.labels])
+    if options.labels is not None and not options.score:
+        raise ValueError(f"--labels {options.labels}: only --score needs labels: leave it out")
     model = _load(options.model)
-    names = getattr(model, "feature_names_in_", None)
-    data = read(options, n_features=model.n_features_in_, names=names)
+    data = read(options, _expected(model), labels=options.score)
     with warnings.catch_warnings():
         # names were checked, and the columns put in order, when the file was read
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -43,6 +46,15 @@ def _load(path: str) -> SparseLinearClassifier:
         return load(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file") from None
+
+
+def _expected(model: SparseLinearClassifier) -> Expected:
+    names = getattr(model, "feature_names_in_", None)
+    return Expected(
+        model.n_features_in_,
+        None if names is None else names.tolist(),
+        **getattr(model, "source_", {}),
+    )
 
 
 def predictions(

@@ -10,12 +10,29 @@ from fenchel.exceptions import MissingExtraError
 from fenchel.reproduce import figure1, figure1_plot, results, table1
 from fenchel.reproduce.records import facts
 
+#: Options that only one of the two has a use for.
+OWN = {"table1": ("sizes",), "figure1": ("methods", "budget", "full", "draw")}
+
 
 def run(options: Namespace) -> int:
     """Run and write what was asked for."""
+    _check_options(options)
     output = Path(options.output)
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output {output} is a file: give the name of a folder")
     output.mkdir(parents=True, exist_ok=True)
     return _table1(options, output) if options.what == "table1" else _figure1(options, output)
+
+
+def _check_options(options: Namespace) -> None:
+    """Refuse what would be ignored."""
+    for what, names in OWN.items():
+        for name in names:
+            if what != options.what and getattr(options, name):
+                raise ValueError(f"--{name} is an option of {what} only: leave it out")
+    for name in ("quick", "budget"):
+        if options.full and getattr(options, name):
+            raise ValueError(f"--full and --{name} contradict each other: leave one out")
 
 
 def _table1(options: Namespace, output: Path) -> int:

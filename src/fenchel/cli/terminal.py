@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import IO, Any
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
-from fenchel.termination import Record
+if TYPE_CHECKING:
+    from fenchel.termination import Record
 
 
 class EXIT(IntEnum):
@@ -57,10 +59,36 @@ def writing(path: str | None) -> Iterator[IO[str]]:
         temporary.unlink(missing_ok=True)
 
 
-def check_writable(path: str | None, option: str) -> None:
-    """Complain before the work and not after it."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(f"{option} {path}: its folder does not exist")
+def check_writable(outputs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
+    """Complain before the work and not after it.
+
+    Parameters
+    ----------
+    outputs : the names of the files to write, by option; None where it was not given.
+    inputs : files that are read, which no output may replace.
+    """
+    taken = {Path(path).resolve(): "an input" for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        target = Path(path)
+        if not path:
+            raise ValueError(f"{option} '': the name is empty: give the name of a file")
+        if target.is_dir():
+            raise IsADirectoryError(f"{option} {path} is a folder: give the name of a file")
+        if target.exists() and not target.is_file():
+            raise ValueError(f"{option} {path} is no regular file, and would be replaced by one")
+        if not target.absolute().parent.is_dir():
+            raise FileNotFoundError(f"{option} {path}: its folder does not exist")
+        if target.resolve() in taken:
+            what = taken[target.resolve()]
+            raise ValueError(f"{option} {path} is {what} too: give it another name")
+        taken[target.resolve()] = option
+        try:
+            with NamedTemporaryFile(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent):
+                pass
+        except OSError as error:
+            raise OSError(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
 @contextmanager
