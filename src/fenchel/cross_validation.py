@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,10 @@ from fenchel.estimators import (
 )
 from fenchel.losses import Loss
 from fenchel.path import penalties, walk
-from fenchel.problem import Matrix
+from fenchel.problem import Matrix, Problem
+from fenchel.solve import Result, solve_problem
 from fenchel.solvers.base import Solver
+from fenchel.termination import Status
 
 
 class SparseLinearClassifierCV(LinearClassifier):
@@ -34,6 +35,9 @@ class SparseLinearClassifierCV(LinearClassifier):
 
     Every fold walks one warm-started regularisation path; the model is then fitted on all data,
     along the path down to the chosen penalty.
+
+    Ctrl-C in the folds raises KeyboardInterrupt, as there is nothing to choose from; in the fit on
+    all data it ends the fit with the best point so far, certified for the chosen penalty.
 
     Parameters
     ----------
@@ -45,7 +49,11 @@ class SparseLinearClassifierCV(LinearClassifier):
     scoring : None (accuracy), a scorer's name, or a scorer.
     selection : "best" takes the penalty with the highest mean score, the largest of equals;
         "one-standard-error" takes the largest whose mean is at most one standard error below.
+    max_iter, max_time : as there, for every point of every path.
     n_jobs : how many folds to work on at the same time; the result does not depend on it.
+    verbose, callback : as there, for the checks of the fit on all data, the whole path down to the
+        chosen penalty (``record.iteration`` is 0 where a point begins), after the folds, which are
+        silent. scikit-learn's callbacks are told of the same checks.
 
     Attributes
     ----------
@@ -121,7 +129,13 @@ class SparseLinearClassifierCV(LinearClassifier):
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         memory.check(X, self.classes_.size, self.loss)
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
-        self.alphas_ = penalties(problem, self.alphas, eps=self.eps, scale=self.alpha_scale)
+        self.alphas_ = penalties(
+            problem,
+            self.alphas,
+            eps=self.eps,
+            scale=self.alpha_scale,
+            max_time=options["max_time"],
+        )
         y = self.classes_[codes]
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         scorer = check_scoring(self, self.scoring)
@@ -136,8 +150,7 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.alpha_ = float(self.alphas_[chosen])
         monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
-            way = walk(problem, self.alphas_[: chosen + 1], options, callback=monitor)
-            _, result = deque(way, maxlen=1).pop()
+            result = _solve_last(problem, self.alphas_[: chosen + 1], options, monitor)
         self._set_result(result, X.dtype)
         warn_unless_converged(result, self.tol, problem)
         monitor.end()
@@ -185,7 +198,28 @@ def _score_fold(
     problem = make_problem(model, X_train, codes, None if weights is None else weights[train])
     scores, gaps = [], []
     for _, result in walk(problem, alphas, options):
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt("interrupted in the folds of the cross-validation")
         model._set_result(result, X.dtype)
         scores.append(float(scorer(model, X_test, y_test, **weighted)))
         gaps.append(result.gap)
     return scores, gaps
+
+
+def _solve_last(
+    problem: Problem, alphas: np.ndarray, options: dict[str, Any], callback: Callback
+) -> Result:
+    """The solution for the last penalty of a path.
+
+    That of a path which was interrupted before is the point where it ended, certified anew.
+    """
+    result: Result | None = None
+    try:
+        for alpha, result in walk(problem, alphas, options, callback=callback):
+            if alpha == alphas[-1]:
+                return result
+    except KeyboardInterrupt:  # between two points
+        if result is None:
+            raise
+    last = problem.with_penalty(float(alphas[-1]))
+    return solve_problem(last, start=result, callback=lambda record: True, **options)
