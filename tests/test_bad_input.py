@@ -46,6 +46,21 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["radius", "1e+200", "smaller radius"],
     ),
     "tiny-lam": ({"lam": 1e-200, "solver": "mirror-prox"}, ["radius", "1e+200", "larger lam"]),
+    "mask": (
+        {"X": np.ma.masked_array(X, changed(np.nan) != X)},
+        ["X", "1 masked", "filled", "drop"],
+    ),
+    "masked-labels": ({"y": np.ma.masked_array(Y, Y == 0)}, ["y", "masked", "drop"]),
+    "masked-weights": (
+        {"sample_weight": np.ma.masked_array(np.ones(N), np.arange(N) < 2)},
+        ["sample_weight", "2 masked", "filled"],
+    ),
+    "text-intercept": ({"fit_intercept": "False"}, ["fit_intercept", "'False'", "True or False"]),
+    "text-positive": ({"positive": "no"}, ["positive", "'no'", "True or False"]),
+    "free-feature-group": (
+        {"penalty_factor": weights(0.0, D), "penalty": "group"},
+        ["penalty_factor", "zero", "positive", "radius="],
+    ),
     "complex": ({"X": X + 1j}, ["X", "complex", "real and imaginary parts"]),
     "object": ({"X": X.astype(object)}, ["X", "object", "astype(float)"]),
     "text": ({"X": X.astype(str)}, ["X", "not numeric", "encode"]),

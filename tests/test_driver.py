@@ -141,16 +141,19 @@ def test_interrupted_by_the_callback() -> None:
         seen.append(record)
         return len(seen) == 3
 
-    result = solve(INSTANCE, "hinge", "mirror-prox", tol=0.0, max_iter=500, callback=callback)
-    assert result.status == "interrupted"
-    assert seen == result.history
-    assert len(seen) == 3
-    check_returned(result)
+    for answer in (bool, np.bool_):
+        seen.clear()
+        result = solve(INSTANCE, "hinge", "mirror-prox", tol=0.0, max_iter=500,
+                       callback=lambda record, answer=answer: answer(callback(record)))  # fmt: skip
+        assert result.status == "interrupted"
+        assert seen == result.history
+        assert len(seen) == 3
+        check_returned(result)
 
 
 def test_only_true_interrupts() -> None:
     """A callback that returns a count, or nothing, does not stop the run by accident."""
-    for answer in (None, 1, "stop", False):
+    for answer in (None, 1, "stop", False, np.bool_(False), np.int64(1)):
         result = solve(INSTANCE, "hinge", "mirror-prox", tol=0.0, max_iter=9,
                        callback=lambda record, answer=answer: answer)  # fmt: skip
         assert result.status == "max_iter"
@@ -185,9 +188,32 @@ def test_keyboard_interrupt_in_the_solver() -> None:
     assert outcome.certificate.primal == min(record.primal for record in outcome.history)
 
 
+def system_error(cause: BaseException | None, context: BaseException | None) -> SystemError:
+    """What numba raises where a kernel that returns a tuple is interrupted, or fails."""
+    error = SystemError("CPUDispatcher(...) returned a result with an exception set")
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+@pytest.mark.parametrize("link", ["cause", "context", "both"])
+def test_keyboard_interrupt_in_the_guise_of_a_system_error(link: str) -> None:
+    end = KeyboardInterrupt()
+    error = {
+        "cause": system_error(end, None),
+        "context": system_error(None, end),
+        "both": system_error(ValueError(), system_error(None, end)),
+    }[link]
+    outcome = run(make_problem(INSTANCE), Scripted({5: error}), Budget(tol=0.0, max_iter=20))
+    assert outcome.status == "interrupted"
+    assert outcome.history[-1].iteration < 5
+
+
 def test_other_errors_are_not_swallowed() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run(make_problem(INSTANCE), Scripted({3: ZeroDivisionError()}), Budget(max_iter=9))
+    loop = system_error(ValueError(), None)
+    loop.__cause__.__cause__ = loop  # type: ignore[union-attr]
+    for error in (ZeroDivisionError(), SystemError(), loop):
+        with pytest.raises(type(error)):
+            run(make_problem(INSTANCE), Scripted({3: error}), Budget(max_iter=9))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from fenchel.driver import Observer
+from fenchel.driver import Observer, stops
 from fenchel.prediction import fitted
 from fenchel.problem import Problem
 from fenchel.solving import split_intercept
@@ -60,7 +61,7 @@ class FitMonitor(Observer):
                 record.nnz,
             )  # fmt: skip
         if self.estimator.callback is not None:
-            stop = self.estimator.callback(record) is True
+            stop = stops(self.estimator.callback(record))
         if self.context is not None:
             check = self.context.subcontext(task_name="check")
             check.call_on_fit_task_begin(estimator=self.estimator, **self.data)
@@ -88,6 +89,8 @@ class FitMonitor(Observer):
 @contextmanager
 def shown(verbose: int) -> Iterator[None]:
     """Show the log on the standard error stream: at 1 the checks, at 2 all that there is."""
+    if not isinstance(verbose, Integral | np.bool_) or verbose < 0:
+        raise ValueError(f"verbose must be a whole number >= 0 (0, 1 or 2), found {verbose!r}.")
     if not verbose:
         yield
         return

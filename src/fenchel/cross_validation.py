@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
+from copy import copy
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, make_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import Bunch, _safe_indexing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
 
 from fenchel import memory
 from fenchel.callbacks import FitMonitor, shown, with_callbacks
@@ -25,15 +33,21 @@ from fenchel.estimators import (
 )
 from fenchel.losses import Loss
 from fenchel.path import penalties, walk
-from fenchel.problem import Matrix
+from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver
+from fenchel.solving import Result, solve_problem
+from fenchel.termination import Status
 
 
 class SparseLinearClassifierCV(LinearClassifier):
     """:class:`SparseLinearClassifier` with the penalty chosen by cross-validation.
 
     Every fold walks one warm-started regularisation path; the model is then fitted on all data,
-    along the path down to the chosen penalty.
+    along the path down to the chosen penalty. The folds know all classes, also those of which they
+    have no sample.
+
+    Ctrl-C in the folds raises KeyboardInterrupt, as there is nothing to choose from; in the fit on
+    all data it ends the fit with the best point so far, certified for the chosen penalty.
 
     Parameters
     ----------
@@ -45,7 +59,11 @@ class SparseLinearClassifierCV(LinearClassifier):
     scoring : None (accuracy), a scorer's name, or a scorer.
     selection : "best" takes the penalty with the highest mean score, the largest of equals;
         "one-standard-error" takes the largest whose mean is at most one standard error below.
+    max_iter, max_time : as there, for every point of every path.
     n_jobs : how many folds to work on at the same time; the result does not depend on it.
+    verbose, callback : as there, for the checks of the fit on all data, the whole path down to the
+        chosen penalty (``record.iteration`` is 0 where a point begins), after the folds, which are
+        silent. scikit-learn's callbacks are told of the same checks.
 
     Attributes
     ----------
@@ -112,36 +130,77 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.callback = callback
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseLinearClassifierCV:
-        """Choose the penalty and fit; a weight is a repetition, in the fits and in the scores."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
+    ) -> SparseLinearClassifierCV:
+        """Choose the penalty and fit; a weight is a repetition, in the fits and in the scores.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in :class:`SparseLinearClassifier`.
+        **params : ``groups`` for the splitter ``cv``; with scikit-learn's metadata routing all
+            that the splitter and the scorer ask for. The scorer must then ask for weights too.
+        """
         if self.selection not in ("best", "one-standard-error"):
             raise ValueError(
                 f"selection must be 'best' or 'one-standard-error', found {self.selection!r}."
             )
+        _raise_for_params(params, self, "fit", allow={"groups"})
         X, codes, weights = read_training_data(self, X, y, sample_weight)
+        routed = self._route(weights, params)
         memory.check(X, self.classes_.size, self.loss)
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
-        self.alphas_ = penalties(problem, self.alphas, eps=self.eps, scale=self.alpha_scale)
+        self.alphas_ = penalties(
+            problem,
+            self.alphas,
+            eps=self.eps,
+            scale=self.alpha_scale,
+            max_time=options["max_time"],
+        )
         y = self.classes_[codes]
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        scorer = check_scoring(self, self.scoring)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        scorer = _with_labels(self._scorer(), self.classes_)
+        model = self._model()
+        model.classes_, model.n_features_in_ = self.classes_, X.shape[1]
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(_score_fold)(
-                self._model(), scorer, X, y, weights, train, test, self.alphas_, options
+                model, scorer, X, codes, weights, train, test, self.alphas_, options,
+                _check_method_params(X, routed.scorer.score, indices=test),
             )
             for train, test in splits
-        )
+        )  # fmt: skip
         self.scores_, self.dual_gaps_ = (np.array(part).T for part in zip(*folds, strict=True))
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
         monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
-            way = walk(problem, self.alphas_[: chosen + 1], options, callback=monitor)
-            _, result = deque(way, maxlen=1).pop()
+            result = _solve_last(problem, self.alphas_[: chosen + 1], options, monitor)
         self._set_result(result, X.dtype)
         warn_unless_converged(result, self.tol, problem)
         monitor.end()
         return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What ``fit`` hands on: to the splitter, and to the scorer (scikit-learn's user guide)."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=self._scorer(),
+                method_mapping=MethodMapping().add(caller="fit", callee="score"),
+            )
+        )
+
+    def _route(self, weights: np.ndarray | None, params: dict[str, Any]) -> Bunch:
+        """The arguments of the splitter and of the scorer."""
+        if _routing_enabled():
+            return process_routing(self, "fit", sample_weight=weights, **params)
+        weighted = {} if weights is None else {"sample_weight": weights}
+        return Bunch(splitter=Bunch(split=params), scorer=Bunch(score=weighted))
+
+    def _scorer(self) -> Any:
+        return check_scoring(self, self.scoring or "accuracy")
 
     def _model(self) -> SparseLinearClassifier:
         shared = set(SparseLinearClassifier._get_param_names())
@@ -159,33 +218,79 @@ def choose(scores: np.ndarray, selection: str) -> int:
     return int(np.flatnonzero(means >= means[best] - error)[0])
 
 
+def _with_labels(scorer: Any, classes: np.ndarray) -> Any:
+    """The scorer, which is told all classes where it scores their probabilities.
+
+    The samples that are left out may lack some of them.
+    """
+    function = getattr(scorer, "_score_func", None)
+    if (
+        function is None
+        or scorer._response_method != "predict_proba"
+        or "labels" not in signature(function).parameters
+    ):
+        return scorer
+    return make_scorer(
+        function,
+        response_method="predict_proba",
+        greater_is_better=scorer._sign > 0,
+        **{"labels": classes} | scorer._kwargs,
+    )
+
+
 def _score_fold(
     model: SparseLinearClassifier,
     scorer: Any,
     X: Matrix,
-    y: np.ndarray,
+    codes: np.ndarray,
     weights: np.ndarray | None,
     train: np.ndarray,
     test: np.ndarray,
     alphas: np.ndarray,
     options: dict[str, Any],
+    score_params: dict[str, Any],
 ) -> tuple[list[float], list[float]]:
     """The score on the left-out rows and the certified gap, for every penalty."""
-    model = clone(model)
-    X_test, y_test = _safe_indexing(X, test), y[test]
-    weighted = {} if weights is None else {"sample_weight": weights[test]}
-    X_train, y_train = _safe_indexing(X, train), y[train]
-    model.n_features_in_ = X.shape[1]
-    model.classes_, codes = np.unique(y_train, return_inverse=True)
-    if model.classes_.size < 2:
+    model = copy(model)
+    X_test, y_test = _safe_indexing(X, test), model.classes_[codes[test]]
+    weights = None if weights is None else weights[train]
+    used = codes[train] if weights is None else codes[train][weights > 0.0]
+    present = model.classes_[np.unique(used)]
+    if present.size == 0:
         raise ValueError(
-            f"a fold has samples of one class only ({model.classes_[0]}): give fewer folds, or "
+            "sample_weight is zero for every training sample of a fold: give other folds, for "
+            "example cv=StratifiedKFold(shuffle=True), or leave out the samples without weight."
+        )
+    if present.size == 1:
+        raise ValueError(
+            f"a fold has samples of one class only ({present[0]}): give fewer folds, or "
             "cv=StratifiedKFold(shuffle=True)."
         )
-    problem = make_problem(model, X_train, codes, None if weights is None else weights[train])
+    problem = make_problem(model, _safe_indexing(X, train), codes[train], weights)
     scores, gaps = [], []
     for _, result in walk(problem, alphas, options):
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt("interrupted in the folds of the cross-validation")
         model._set_result(result, X.dtype)
-        scores.append(float(scorer(model, X_test, y_test, **weighted)))
+        scores.append(float(scorer(model, X_test, y_test, **score_params)))
         gaps.append(result.gap)
     return scores, gaps
+
+
+def _solve_last(
+    problem: Problem, alphas: np.ndarray, options: dict[str, Any], callback: Callback
+) -> Result:
+    """The solution for the last penalty of a path.
+
+    That of a path which was interrupted before is the point where it ended, certified anew.
+    """
+    result: Result | None = None
+    try:
+        for alpha, result in walk(problem, alphas, options, callback=callback):
+            if alpha == alphas[-1]:
+                return result
+    except KeyboardInterrupt:  # between two points
+        if result is None:
+            raise
+    last = problem.with_penalty(float(alphas[-1]))
+    return solve_problem(last, start=result, callback=lambda record: True, **options)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.certificate import Certificate, certify
+from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.termination import Budget, Record, Status, decide
@@ -77,6 +78,7 @@ class _Best:
         )
 
 
+@plain_interrupts()
 def run(
     problem: Problem,
     solver: Solver,
@@ -89,7 +91,8 @@ def run(
     """Run a solver within a budget.
 
     The callback gets a read-only :class:`Record` at every check and stops the run by returning
-    True. Ctrl-C ends it too; either way the best certified point is returned.
+    True (Python's or numpy's; nothing else stops it). Ctrl-C ends it too; either way the best
+    certified point is returned, and who called decides what an interrupted run is good for.
     """
     rng = np.random.default_rng() if rng is None else rng
     if budget.unlimited():
@@ -100,9 +103,10 @@ def run(
         callback.best = best.certificate
     history = [_record(0, 0.0, 0.0, best.upper, best, began, solver.reason)]
     try:
-        status = _verdict(history[-1], budget, problem, callback)
-        if status is None:
-            status = _iterate(problem, solver, budget, start, rng, callback, best, history, began)
+        with plain_interrupts():
+            status = _verdict(history[-1], budget, problem, callback) or _iterate(
+                problem, solver, budget, start, rng, callback, best, history, began
+            )
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     final = best.certificate()
@@ -241,9 +245,14 @@ def _verdict(
 ) -> Status | None:
     logger.debug("%s", record)
     status = decide(record, budget, problem.at_zero)
-    if callback is not None and callback(record) is True and status is None:
+    if callback is not None and stops(callback(record)) and status is None:
         status = Status.INTERRUPTED
     return status
+
+
+def stops(answer: object) -> bool:
+    """Whether a callback's answer is True: a count, or some text, stops no run by accident."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _horizon(problem: Problem, solver: Solver, budget: Budget) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable
+from copy import copy
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -29,6 +31,7 @@ from fenchel.callbacks import (
     shown,
     with_callbacks,
 )
+from fenchel.class_weights import class_factors
 from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
 from fenchel.path import Path, penalties, regularisation_path, resolve_alpha
@@ -37,7 +40,7 @@ from fenchel.samples import distinct
 from fenchel.solvers.base import Solver, Start
 from fenchel.solving import Result, solve_problem
 from fenchel.termination import Status
-from fenchel.validation import check_sample_weight
+from fenchel.validation import check_budget, check_flag, check_sample_weight, refuse_mask
 
 
 class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -55,6 +58,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
 
     def _read(self, X: Any) -> Matrix:
         check_is_fitted(self)
+        refuse_mask("X", X)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
@@ -77,7 +81,8 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         With ``return_scores`` their scores, of the same shape, are returned besides.
         """
         X = self._read(X)
-        if not isinstance(n_top, Integral) or not 1 <= n_top <= self.classes_.size:
+        whole = isinstance(n_top, Integral) and not isinstance(n_top, bool)
+        if not whole or not 1 <= n_top <= self.classes_.size:
             raise ValueError(
                 f"n_top must be an integer between 1 and the number of classes "
                 f"({self.classes_.size}), found {n_top!r}."
@@ -110,7 +115,10 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         return self._predict_log_proba
 
     def _probabilistic_loss(self) -> Loss:
-        loss = get_loss(self.loss)
+        try:
+            loss = get_loss(self.loss)
+        except ValueError as error:  # no such loss: hasattr asks, and fit refuses
+            raise AttributeError(str(error)) from error
         if not isinstance(loss, Softmax | Sparsemax):
             raise AttributeError(
                 f"loss={self.loss!r} models no probabilities, so that there is no predict_proba: "
@@ -178,12 +186,15 @@ class SparseLinearClassifier(LinearClassifier):
     penalty_factor : (d,) factors >= 0 on alpha, or None; 0 leaves a feature without penalty.
     penalty : "l1", or "group": a feature is used by all classes or by none.
     positive : whether to allow no negative coefficient (the intercept keeps its sign).
-    max_iter, max_time : limits on iterations and on seconds, or None.
+    max_iter, max_time : limits on iterations and on seconds, or None. A search for ``lambda_max``
+        (``alpha_scale="max"`` with the hinge loss) counts against ``max_time``; one that does not
+        end in time raises TimeoutError, as without it there is no penalty.
     warm_start : start from the last solution, primal and dual, where its shape allows it.
     random_state : seed of the randomised solvers.
     verbose : 1 shows the checks of the certificate on standard error, 2 all that is logged.
     callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
-        stops the fit. scikit-learn's own callbacks (``set_callbacks``) work too.
+        (or numpy's) stops the fit, and no other value does. scikit-learn's own callbacks
+        (``set_callbacks``) work too.
 
     Attributes
     ----------
@@ -250,17 +261,24 @@ class SparseLinearClassifier(LinearClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseLinearClassifier:
         """Fit the model; a weight is a repetition of its row.
 
-        The order of the samples does not matter: see :mod:`fenchel.samples`.
+        The order of the samples does not matter: see :mod:`fenchel.samples`. Ctrl-C ends the fit
+        with the best point so far and a warning; in the search for ``lambda_max``, where there is
+        no point yet, it raises KeyboardInterrupt.
         """
+        check_flag("warm_start", self.warm_start)
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         memory.check(X, self.classes_.size, self.loss)
         problem = make_problem(self, X, codes, weights)
-        self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale)
+        options, began = solver_options(self), time.perf_counter()
+        limit = options["max_time"]
+        self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale, limit)
+        if limit is not None:
+            options["max_time"] = max(0.0, limit - (time.perf_counter() - began))
         problem = problem.with_penalty(self.alpha_)
         monitor = FitMonitor(self, problem, X, y, weights)
         start = self._start(problem)
         with shown(self.verbose):
-            result = solve_problem(problem, start=start, callback=monitor, **solver_options(self))
+            result = solve_problem(problem, start=start, callback=monitor, **options)
         self._set_result(result, X.dtype)
         if self.warm_start:
             self._dual_ = result.V
@@ -272,6 +290,10 @@ class SparseLinearClassifier(LinearClassifier):
         self, X: Any, y: Any, sample_weight: Any = None, *, alphas: Any = 20, eps: float = 1e-2
     ) -> Path:
         """Fit a whole regularisation path, each point started from the one before.
+
+        ``max_iter`` and ``max_time`` hold for every point, and for a search for ``lambda_max``. The
+        callbacks and ``verbose`` are told of every check; ``record.iteration`` is 0 where a point
+        begins. Ctrl-C, or a callback, ends the path with the points so far, and a warning.
 
         Parameters
         ----------
@@ -285,16 +307,30 @@ class SparseLinearClassifier(LinearClassifier):
         Path
             A list of points, each with its penalty, coefficients and certificate.
         """
-        reader = BaseEstimator.__new__(type(self))
-        reader.__dict__.update(self.get_params(deep=False))
-        X, codes, weights = read_training_data(reader, X, y, sample_weight)
-        memory.check(X, reader.classes_.size, self.loss)
-        problem = make_problem(reader, X, codes, weights)
+        return copy(self)._path(X, y, sample_weight, alphas, eps)
+
+    @with_callbacks
+    def _path(self, X: Any, y: Any, sample_weight: Any, alphas: Any, eps: float) -> Path:
+        """The path; sets ``classes_`` and what else is known of the data."""
+        X, codes, weights = read_training_data(self, X, y, sample_weight)
+        memory.check(X, self.classes_.size, self.loss)
+        problem, options = make_problem(self, X, codes, weights), solver_options(self)
+        limit = options["max_time"]
         with shown(self.verbose):
-            grid = penalties(problem, alphas, eps=eps, scale=self.alpha_scale)
-            return regularisation_path(
-                problem, grid, solver_options(self), classes=reader.classes_, dtype=X.dtype
+            grid = penalties(problem, alphas, eps=eps, scale=self.alpha_scale, max_time=limit)
+            monitor = FitMonitor(self, problem, X, y, weights)
+            path = regularisation_path(
+                problem, grid, options, classes=self.classes_, dtype=X.dtype, callback=monitor
             )
+        if len(path) < grid.size or path[-1].status == Status.INTERRUPTED:
+            warnings.warn(
+                f"the path was interrupted: it has {len(path)} of {grid.size} points, and the last "
+                f"one has a certified gap of {path[-1].dual_gap:.3g}.",
+                ConvergenceWarning,
+                stacklevel=2 + FIT_FRAMES,
+            )
+        monitor.end()
+        return path
 
     def _start(self, problem: Problem) -> Start | None:
         """The last solution where ``warm_start`` asks for it and where its shape fits."""
@@ -315,8 +351,12 @@ def read_training_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
     """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
+    for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        refuse_mask(name, values)
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "SO" and any(isinstance(label, bytes) for label in y.tolist()):
+        raise ValueError("y holds labels of bytes: decode them to text, such as b'a'.decode().")
     try:
         check_classification_targets(y)
         estimator.classes_, codes = np.unique(y, return_inverse=True)
@@ -342,13 +382,8 @@ def make_problem(
     """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
     X, codes, weights = distinct(X, codes, weights)
     classes = estimator.classes_
-    if isinstance(estimator.class_weight, str) and estimator.class_weight == "balanced":
-        totals = np.bincount(codes, weights=weights, minlength=classes.size)
-        present = np.where(totals > 0.0, totals, 1.0)
-        weights = weights * (weights.sum() / (classes.size * present))[codes]
-    elif estimator.class_weight is not None:
-        factors = compute_class_weight(estimator.class_weight, classes=classes, y=classes[codes])
-        weights = weights * factors[codes]
+    if estimator.class_weight is not None:
+        weights = weights * class_factors(estimator.class_weight, classes, codes, weights)[codes]
     return Problem.from_data(
         X,
         codes,
@@ -369,7 +404,7 @@ def solver_options(estimator: Any) -> dict[str, Any]:
         "tol": estimator.tol,
         "solver": estimator.solver,
         "max_iter": estimator.max_iter,
-        "max_time": estimator.max_time,
+        "max_time": check_budget("max_time", estimator.max_time),
         "rng": check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from fenchel.losses.base import true_class
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.primal_dual import PrimalDual
-from fenchel.termination import Budget
+from fenchel.termination import Budget, Status
 
 #: Relative accuracy where lambda_max is the value of a game.
 ACCURACY = 1e-5
@@ -72,35 +73,46 @@ def lambda_max(
     return smallest_null_penalty(problem)
 
 
-def smallest_null_penalty(problem: Problem) -> float:
-    """:func:`lambda_max` of a problem that is made already; its own ``lam`` does not matter."""
+def smallest_null_penalty(problem: Problem, max_time: float | None = None) -> float:
+    """:func:`lambda_max` of a problem that is made already; its own ``lam`` does not matter.
+
+    TimeoutError is raised where a search takes longer than ``max_time`` seconds.
+    """
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
     if problem.intercept:
-        return _with_intercept(problem)
+        return _with_intercept(problem, deadline)
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     free = _free_entries(problem)
     if free is not None and problem.norm.q == 1:
-        return _solve_game(problem, V, free)
+        return _solve_game(problem, V, free, deadline)
     if free is not None:
-        raise ValueError(
-            f"lambda_max of loss={problem.loss.name!r} with penalty='group' and more than two "
-            "classes has no closed form here: search for it with solve, or use penalty='l1'."
-        )
+        raise _unknown(problem, "more than two classes")
     return _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
 
 
-def _with_intercept(problem: Problem) -> float:
+def _unknown(problem: Problem, beside: str) -> ValueError:
+    return ValueError(
+        f"lambda_max of loss={problem.loss.name!r} with penalty='group' and {beside} has no closed "
+        "form and is not searched for here: give the penalty in absolute terms "
+        "(alpha_scale='absolute'), or use penalty='l1'."
+    )
+
+
+def _with_intercept(problem: Problem, deadline: float) -> float:
     """The same beside a free intercept, where the best constant scores give every row one v.
 
     That holds where f does not depend on y; v is then the share of the classes.
     """
     if problem.loss.affine:
-        return _climb(problem)
+        if problem.norm.q != 1:
+            raise _unknown(problem, "an intercept")
+        return _climb(problem, deadline)
     masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
     V = np.broadcast_to(masses, (problem.n, problem.k))
     return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
 
 
-def _climb(problem: Problem) -> float:
+def _climb(problem: Problem, deadline: float) -> float:
     """The same where f is affine: from below, to the accuracy that a certificate can see.
 
     Let P0 be the best value of constant scores. Zero is optimal for no lam that is smaller than
@@ -113,10 +125,11 @@ def _climb(problem: Problem) -> float:
     if scale in (0.0, np.inf) or np.any(c[:-1] == 0):
         return scale
     problem = _scaled(problem, scale)
-    best = _solution(problem, 1e3, FINE, None)  # no feature is worth as much
+    best = _solution(problem, 1e3, FINE, None, deadline)  # no feature is worth as much
     lower, lam = 0.0, 0.5
     for _ in range(MAX_ROUNDS):
-        point = _solution(problem, lam, COARSE if lower == 0.0 else FINE, Start(best.U, best.V))
+        tol = COARSE if lower == 0.0 else FINE
+        point = _solution(problem, lam, tol, Start(best.U, best.V), deadline)
         gain = best.dual - problem.risk(point.U)
         known = lower
         if gain > FINE * problem.at_zero:
@@ -132,9 +145,21 @@ def _scaled(problem: Problem, scale: float) -> Problem:
     return replace(problem, design=make_design(problem.design.X / scale))
 
 
-def _solution(problem: Problem, lam: float, tol: float, start: Start | None) -> Certificate:
-    budget = Budget(tol=tol, max_iter=MAX_ITER)
-    return run(replace(problem, lam=lam), PrimalDual(), budget, start=start).certificate
+def _solution(
+    problem: Problem, lam: float, tol: float, start: Start | None, deadline: float
+) -> Certificate:
+    """A point of the search, which nothing may cut short: its bounds would be too loose to use."""
+    left = max(0.0, deadline - time.perf_counter())
+    budget = Budget(tol=tol, max_iter=MAX_ITER, max_time=left)
+    outcome = run(replace(problem, lam=lam), PrimalDual(), budget, start=start)
+    if outcome.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt("interrupted in the search for lambda_max")
+    if outcome.status == Status.MAX_TIME:
+        raise TimeoutError(
+            "max_time ended in the search for lambda_max, the unit of alpha_scale='max': raise "
+            "max_time, or give the penalty in absolute terms (alpha_scale='absolute')."
+        )
+    return outcome.certificate
 
 
 def _ratio(norms: np.ndarray, c: np.ndarray) -> float:
@@ -158,7 +183,7 @@ def _free_entries(problem: Problem) -> np.ndarray | None:
     return None if np.all(best[problem.y].sum(axis=1) == 1) else best[problem.y]
 
 
-def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
+def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray, deadline: float) -> float:
     """``min_V max_{j,l} |G_U(j,l)| / c_j`` over the free entries, between bounds that meet.
 
     Any V on the free entries bounds the value from above. Any U bounds it from below, by how fast
@@ -173,7 +198,7 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray) -> float:
     upper, lower, lam, tol = 1.0, 0.0, 0.5, COARSE
     start: Start | None = None
     for _ in range(MAX_ROUNDS):
-        point = _solution(problem, lam, tol, start)
+        point = _solution(problem, lam, tol, start, deadline)
         U, V = point.U, _on_free(point.V, free)
         upper = min(upper, _ratio(problem.gradient_row_norms(V), problem.penalty_factor))
         size = float(problem.penalty_factor @ problem.row_norms(U))

@@ -21,7 +21,7 @@ from fenchel.losses import Softmax, Sparsemax, get_loss
 LABELS = {
     "i": "Int64TensorType",
     "u": "Int64TensorType",
-    "f": "FloatTensorType",
+    "f": "DoubleTensorType",
     "b": "BooleanTensorType",
     "U": "StringTensorType",
     "O": "StringTensorType",
@@ -34,8 +34,9 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     Parameters
     ----------
     model : a fitted :class:`~fenchel.SparseLinearClassifier` or its kin, or a pipeline.
-    X : some rows of data; their type and number of columns become those of the graph's input. A
-        graph takes dense rows, and computes in float64 where X is float64.
+    X : some rows of data; their type and number of columns become those of the graph's input, and
+        a pandas data frame gives one input for each of its columns. A graph takes dense rows, and
+        computes in float32 where all of X is float32, as the model does.
     **options : for ``skl2onnx.to_onnx``, such as ``target_opset``.
 
     Returns
@@ -66,6 +67,11 @@ def _declare(scope: Any, model: LinearClassifier, inputs: Any, custom_parsers: A
     types = require("skl2onnx.common.data_types", "onnx")
     operator = scope.declare_local_operator(_alias(type(model)), model)
     operator.inputs = inputs
+    if model.classes_.dtype.kind == "u" and model.classes_.max() > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"classes_ holds {model.classes_.max()}, and ONNX has labels of 64 bits with a sign: "
+            "fit the model to smaller numbers, or to text."
+        )
     labels = getattr(types, LABELS[model.classes_.dtype.kind])
     for name, kind in (("label", labels), ("probabilities", types.FloatTensorType)):
         operator.outputs.append(scope.declare_local_variable(name, kind()))
@@ -74,11 +80,11 @@ def _declare(scope: Any, model: LinearClassifier, inputs: Any, custom_parsers: A
 
 def _declare_shapes(operator: Any) -> None:
     types = require("skl2onnx.common.data_types", "onnx")
-    given = operator.inputs[0].type
-    double = isinstance(given, types.DoubleTensorType)
-    rows, k = given.shape[0], operator.raw_operator.classes_.size
+    given = [variable.type for variable in operator.inputs]
+    single = all(isinstance(kind, types.FloatTensorType) for kind in given)
+    rows, k = given[0].shape[0], operator.raw_operator.classes_.size
     operator.outputs[0].type.shape = [rows]
-    operator.outputs[1].type = (types.DoubleTensorType if double else types.FloatTensorType)(
+    operator.outputs[1].type = (types.FloatTensorType if single else types.DoubleTensorType)(
         [rows, k]
     )
 
@@ -91,7 +97,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph = _Graph(scope, container, int(real), int(operator.target_opset))
     coef = sp.csc_array(model.coef_)
     used = np.flatnonzero(np.diff(coef.indptr))
-    X = graph.node("Cast", [operator.inputs[0].full_name], to=real)
+    parts = [graph.node("Cast", [part.full_name], to=real) for part in operator.inputs]
+    X = graph.node("Concat", parts, axis=1)  # a data frame has an input for every column
     columns = graph.node("Gather", [X, graph.integers("used", used)], axis=1)
     products = graph.node("MatMul", [columns, graph.reals("coef", coef[:, used].toarray().T)])
     scores = graph.node("Add", [products, graph.reals("intercept", model.intercept_[None, :])])

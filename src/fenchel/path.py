@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fenchel.certificate import Certificate, for_smaller_penalty
+from fenchel.driver import Callback
 from fenchel.null_penalty import smallest_null_penalty
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
@@ -17,6 +18,7 @@ from fenchel.solvers.base import Start
 from fenchel.solvers.continued import Continued
 from fenchel.solvers.registry import choose, get_solver
 from fenchel.solving import Result, join_intercept, solve_problem
+from fenchel.termination import Status
 from fenchel.validation import check_number
 
 
@@ -46,6 +48,9 @@ class PathPoint:
 @dataclass(frozen=True)
 class Path(Sequence):
     """The points of a regularisation path, the largest penalty first.
+
+    A path that was interrupted ends with the points so far, the last of them with the status
+    "interrupted" where it was cut short itself.
 
     Attributes
     ----------
@@ -85,16 +90,26 @@ def regularisation_path(
     *,
     classes: np.ndarray,
     dtype: np.dtype,
+    callback: Callback,
 ) -> Path:
-    """All points of a path; ``options`` are those of ``solve_problem``."""
-    points = [_point(alpha, result, dtype) for alpha, result in walk(problem, grid, options)]
+    """All points of a path, or those so far; ``options`` are those of ``solve_problem``."""
+    points: list[PathPoint] = []
+    try:
+        for alpha, result in walk(problem, grid, options, callback=callback):
+            points.append(_point(alpha, result, dtype))
+    except KeyboardInterrupt:  # between two points
+        if not points:
+            raise
     return Path(points, classes)
 
 
 def walk(
     problem: Problem, alphas: np.ndarray, options: dict[str, Any], **more: Any
 ) -> Iterator[tuple[float, Result]]:
-    """Solve for one penalty after the other; only the last solution is kept in memory."""
+    """Solve for one penalty after the other; only the last solution is kept in memory.
+
+    An interrupted point, by Ctrl-C or by the callback, is the last one.
+    """
     start: Start | None = None
     name = options["solver"]
     method = Continued(choose(problem) if name == "auto" else get_solver(name, None))
@@ -102,9 +117,10 @@ def walk(
     for alpha, following in zip_longest(alphas, alphas[1:]):
         problem = problem.with_penalty(float(alpha))
         result = solve_problem(problem, start=start, **options)
-        if following is not None:
-            start = _start(problem, result, float(following))
         yield float(alpha), result
+        if following is None or result.status == Status.INTERRUPTED:
+            return
+        start = _start(problem, result, float(following))
 
 
 def _start(problem: Problem, result: Result, alpha: float) -> Start:
@@ -120,29 +136,40 @@ def _start(problem: Problem, result: Result, alpha: float) -> Start:
     return Start(U, certificate.V, certificate)
 
 
-def penalties(problem: Problem, alphas: Any, *, eps: float, scale: str) -> np.ndarray:
+def penalties(
+    problem: Problem, alphas: Any, *, eps: float, scale: str, max_time: float | None
+) -> np.ndarray:
     """The penalties of a path in absolute terms, the largest first."""
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         if alphas < 1:
             raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
         eps = check_number("eps", eps, positive=True, remedy="give a fraction such as 1e-2")
         return largest_penalty(problem) * np.geomspace(1.0, eps, int(alphas))
-    found = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+    found = np.asarray(alphas)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(
+            "alphas must be a list of penalties, or a whole number: how many to try, found "
+            f"{alphas!r}."
+        )
+    found = np.sort(found.astype(np.float64))[::-1]
     if found.size == 0 or not np.isfinite(found).all() or found[-1] < 0:
         raise ValueError("alphas must be finite numbers >= 0, at least one, or how many to try.")
-    return found * _unit(problem, scale)
+    return found * _unit(problem, scale, max_time)
 
 
-def resolve_alpha(problem: Problem, alpha: float, scale: str) -> float:
+def resolve_alpha(problem: Problem, alpha: float, scale: str, max_time: float | None) -> float:
     """The penalty in absolute terms."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
-    return alpha * _unit(problem, scale)
+    return alpha * _unit(problem, scale, max_time)
 
 
-def _unit(problem: Problem, scale: str) -> float:
+def _unit(problem: Problem, scale: str, max_time: float | None = None) -> float:
+    """What a penalty is multiplied with; a search for it may take ``max_time`` seconds."""
     if scale not in ("absolute", "max"):
         raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
-    return 1.0 if scale == "absolute" else _finite(smallest_null_penalty(problem))
+    if scale == "absolute":
+        return 1.0
+    return _finite(smallest_null_penalty(problem, max_time))
 
 
 def largest_penalty(problem: Problem) -> float:

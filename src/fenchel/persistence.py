@@ -1,8 +1,8 @@
 """Model files: a zip of plain arrays and a JSON header, without pickle.
 
 Nothing in a file is believed before it is checked: what it contains, the type and the size that
-each array declares (before memory is taken for it), the indices of sparse coefficients, and that
-all numbers are finite.
+each array declares (before memory is taken for it), the indices of sparse coefficients, that all
+numbers are finite, and that the certificate is one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.losses import LOSSES, Hinge, get_loss
-from fenchel.termination import Record
+from fenchel.termination import Record, Status
 
 FORMAT = "fenchel-model"
 
@@ -69,7 +69,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     header, arrays = _describe(model)
     path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:  # which names the temporary file
+        problem = f"the model cannot be written ({error.strerror}), give another path"
+        raise OSError(error.errno, problem, str(path)) from error
     try:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -184,14 +188,40 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         model.feature_names_in_ = arrays["feature_names"].astype(object)
     if "source" in header:
         model.source_ = _source(header["source"], d)
-    for name in FITTED:
-        setattr(model, name, header["fitted"][name])
-    known = {field.name for field in fields(Record)}
-    model.history_ = [
-        Record(**{name: value for name, value in record.items() if name in known})
-        for record in header["history"]
-    ]
+    model.__dict__.update(_checked_fit(header["fitted"]))
+    model.history_ = [_checked_record(record) for record in header["history"]]
     return model
+
+
+def _checked_fit(fitted: dict[str, Any]) -> dict[str, Any]:
+    """How the fit ended, and its certificate."""
+    values = {name: fitted[name] for name in FITTED}
+    for name, value in values.items():
+        kind = {"n_iter_": int, "status_": str}.get(name, float)
+        _require(_is(value, kind), f"{name} is {value!r}")
+    _require(values["alpha_"] >= 0 and np.isfinite(values["alpha_"]), "alpha_ out of range")
+    _require(values["n_iter_"] >= 0, "n_iter_ is negative")
+    _require(values["status_"] in list(Status), f"unknown status {values['status_']!r}")
+    bounds = values["objective_"], values["dual_objective_"]
+    _require(bool(np.isfinite(bounds).all()), "the certificate is not finite")
+    _require(values["dual_gap_"] == bounds[0] - bounds[1], "dual_gap_ is not that of its bounds")
+    return values
+
+
+def _checked_record(record: dict[str, Any]) -> Record:
+    """A check of the fit; what a later version may have added is left out."""
+    kinds = {"int": int, "float": float, "str": str}
+    values = {field.name: record[field.name] for field in fields(Record) if field.name in record}
+    for field in fields(Record):
+        if field.name in values:
+            value = values[field.name]
+            _require(_is(value, kinds[str(field.type)]), f"history: {field.name} is {value!r}")
+    return Record(**values)
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Whether JSON's value is of a kind; a whole number is a float, too."""
+    return type(value) is kind or (kind is float and type(value) is int)
 
 
 def _source(found: dict[str, Any], d: int) -> dict[str, Any]:

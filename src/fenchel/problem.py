@@ -92,7 +92,7 @@ class Problem:
         X = validation.check_design(X)
         n, d = X.shape
         factors = validation.check_penalty_factor(penalty_factor, d)
-        if fit_intercept:
+        if validation.check_flag("fit_intercept", fit_intercept):
             if radius is not None:
                 raise ValueError(
                     "fit_intercept=True and radius exclude each other, because the intercept has "
@@ -113,7 +113,7 @@ class Problem:
             lam=validation.check_number("lam", lam, remedy="give the l1 penalty as a number >= 0"),
             penalty_factor=factors,
             intercept=bool(fit_intercept),
-            positive=bool(positive),
+            positive=validation.check_flag("positive", positive),
             norm=PENALTIES[penalty],
             radius=None
             if radius is None
@@ -165,19 +165,23 @@ class Problem:
         factors = self.penalty_factor[:-1] if self.intercept else self.penalty_factor
         smallest = self.lam * float(factors.min())
         if self.radius is None and smallest <= 0:
+            free = "lam=0 (alpha=0)" if self.lam == 0 else "a zero in penalty_factor"
+            remedy = (
+                "use solver='primal-dual', which needs none"
+                if self.norm.q == 1
+                else "give positive ones, or use penalty='l1'"
+            )
             raise ValueError(
-                "this solver works inside a ball, and with "
-                + ("lam=0" if self.lam == 0 else "a zero in penalty_factor")
-                + " no radius follows from the data: give radius=..., or use "
-                "solver='primal-dual', which needs none."
+                f"this solver works inside a ball, and with {free} no radius follows from the "
+                f"data: {remedy}, or call fenchel.solve with radius=... (and no intercept)."
             )
         room = 2.0 if self.intercept else 1.0
         radius = room * self.at_zero / smallest if self.radius is None else self.radius
         if radius > validation.LARGEST:
             raise ValueError(
                 f"this solver works inside a ball, and radius {radius:g} (P(0) / lam where none is "
-                f"given) is beyond {validation.LARGEST:g}: give a smaller radius or a larger lam, "
-                "or scale X up."
+                f"given) is beyond {validation.LARGEST:g}: give a smaller radius or a larger lam "
+                "(alpha), or scale X up."
             )
         return radius
 

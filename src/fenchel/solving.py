@@ -120,7 +120,7 @@ def solve(
     start : a :class:`Result`, a pair (U, V) or U, to start from.
     rng : seed or generator of the randomised solvers.
     callback : called with a :class:`~fenchel.termination.Record` at every check; returning True
-        stops the run.
+        (or numpy's) stops the run, and no other value does.
 
     Returns
     -------

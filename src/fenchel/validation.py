@@ -15,6 +15,22 @@ import scipy.sparse as sp
 LARGEST = 1e150
 
 
+def refuse_mask(name: str, values: Any) -> None:
+    """Raise where some entries of a masked array are masked: numpy would read them as numbers."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with {np.ma.count_masked(values)} masked entries: fill "
+            f"them, for example with {name}.filled(0), or drop their rows."
+        )
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a bool; text such as "False" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, found {value!r}.")
+    return bool(value)
+
+
 def check_design(X: Any) -> np.ndarray | sp.csr_array:
     """Return X as a float64/float32 ndarray or as a CSR array, finite and non-empty."""
     if sp.issparse(X):
@@ -22,6 +38,7 @@ def check_design(X: Any) -> np.ndarray | sp.csr_array:
         X = sp.csr_array(X)
         values = X.data
     else:
+        refuse_mask("X", X)
         X = np.asarray(X)
         _check_dtype("X", X.dtype)
         values = X
@@ -79,6 +96,7 @@ def _describe_non_finite(X: Any) -> str:
 
 def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the class codes (n,) and the labels in column order (k,)."""
+    refuse_mask("y", y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
@@ -156,6 +174,7 @@ def check_penalty_factor(penalty_factor: Any, n_features: int) -> np.ndarray:
 
 
 def _check_vector(name: str, values: Any, size: int, unit: str) -> np.ndarray:
+    refuse_mask(name, values)
     values = np.asarray(values)
     _check_dtype(name, values.dtype)
     values = values.astype(np.float64)

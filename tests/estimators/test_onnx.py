@@ -23,8 +23,11 @@ def outputs(model, X):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
     session = runtime.InferenceSession(to_onnx(model, X).SerializeToString())
-    X = X.toarray() if sp.issparse(X) else X
-    return session.run(["label", "probabilities"], {session.get_inputs()[0].name: X})
+    if hasattr(X, "columns"):
+        given = {name: X[[name]].to_numpy() for name in X.columns}
+    else:
+        given = {session.get_inputs()[0].name: X.toarray() if sp.issparse(X) else X}
+    return session.run(["label", "probabilities"], given)
 
 
 def check(model, X, atol=1e-12):
@@ -39,7 +42,9 @@ def check(model, X, atol=1e-12):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
-@pytest.mark.parametrize("kind", ["numbers", "strings", "objects", "booleans", "floats"])
+@pytest.mark.parametrize(
+    "kind", ["numbers", "strings", "objects", "booleans", "floats", "large floats"]
+)
 def test_labels_of_every_type(loss, kind):
     X, codes = load_iris(return_X_y=True)
     y = {
@@ -48,6 +53,7 @@ def test_labels_of_every_type(loss, kind):
         "objects": NAMES.astype(object)[codes],
         "booleans": codes == 1,
         "floats": codes * 2.0,
+        "large floats": codes + 2.0**24,  # neighbours that float32 does not tell apart
     }[kind]
     model = SparseLinearClassifier(loss, alpha=0.02, tol=1e-2).fit(X, y)
     check(model, X)
@@ -66,6 +72,45 @@ def test_float32_pipelines_and_cross_validated_models():
     model = make_pipeline(StandardScaler(), SparseLinearClassifierCV("softmax", alphas=2, cv=2))
     check(model.fit(X, NAMES[y]), X, atol=1e-5)
     assert outputs(model, X)[1].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        ["float64"] * 4,
+        ["float32"] * 4,
+        ["int64"] * 4,
+        ["float32", "int64", "float64", "bool"],
+    ],
+)
+def test_a_data_frame_has_an_input_for_every_column(types):
+    X, y = load_iris(return_X_y=True)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
+    frame = frame.astype(dict(zip("abcd", types, strict=True)))
+    model = SparseLinearClassifier("softmax", alpha=0.02).fit(frame, NAMES[y])
+    check(model, frame, atol=1e-5 if set(types) == {"float32"} else 1e-12)
+
+
+def test_a_pipeline_on_a_data_frame():
+    X, y = load_iris(return_X_y=True)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
+    model = make_pipeline(StandardScaler(), SparseLinearClassifier("softmax", alpha=0.02))
+    check(model.fit(frame, NAMES[y]), frame, atol=1e-6)  # skl2onnx scales in float32
+
+
+def test_whole_numbers_are_computed_in_float64():
+    X, y = load_iris(return_X_y=True)
+    X = X.astype(int)
+    check(SparseLinearClassifier("softmax", alpha=0.02).fit(X, y), X)
+
+
+def test_labels_beyond_64_bits_with_a_sign_are_refused():
+    pytest.importorskip("skl2onnx")
+    X, y = load_iris(return_X_y=True)
+    labels = np.array([1, 2, 2**63 + 5], dtype=np.uint64)[y]
+    model = SparseLinearClassifier(alpha=0.1).fit(X, labels)
+    with pytest.raises(ValueError, match="classes_ holds 9223372036854775813"):
+        to_onnx(model, X)
 
 
 @pytest.mark.parametrize("name", ["usps", "letter", "dna", "banking77"])

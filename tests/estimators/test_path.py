@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_iris
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import fenchel
@@ -13,6 +15,7 @@ from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, driver
 from fenchel.certificate import certify
 from fenchel.cross_validation import choose
 from fenchel.free_features import Repair
+from fenchel.losses import Hinge
 from fenchel.path import largest_penalty, walk
 from fenchel.problem import Problem
 from fenchel.solving import solve_problem
@@ -167,3 +170,72 @@ def test_a_path_that_goes_up_is_certified_too(iris, loss):
         assert result.dual <= alone.primal
         assert result.primal >= alone.dual
         assert np.asarray(result.V).min() >= 0.0
+
+
+RARE = np.r_[[7, 7], np.repeat([0, 1, 2], [48, 50, 50])]
+#: The two samples of class 7 are in no training data, or in no test data.
+SPLITS = [(np.arange(2, 150), np.arange(150)), (np.arange(150), np.arange(2, 150))]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax", Hinge(cost=1 - np.eye(4))])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {7: 3.0}])
+def test_a_class_without_samples_in_a_fold(iris, loss, class_weight):
+    X, _ = iris
+    model = SparseLinearClassifierCV(loss, alphas=3, cv=SPLITS, class_weight=class_weight)
+    model.fit(X, RARE)
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+    assert model.scores_[:, 0].max() <= 148 / 150  # what is not known is not found
+    assert (model.dual_gaps_ <= 1e-3 * np.log(4)).all()
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
+def test_scores_of_probabilities_know_all_classes(iris, scoring):
+    X, _ = iris
+    model = SparseLinearClassifierCV("softmax", alphas=3, cv=SPLITS, scoring=scoring)
+    scores = model.fit(X, RARE).scores_
+    assert np.isfinite(scores).all()
+    assert scores[-1, 0] < scores[-1, 1]
+
+
+GROUPS = np.arange(150) % 6
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_splitter(iris, routing):
+    X, y = iris
+    with config_context(enable_metadata_routing=routing):
+        model = SparseLinearClassifierCV("softmax", alphas=3, cv=GroupKFold(3))
+        model.fit(X, y, groups=GROUPS)
+        splits = list(GroupKFold(3).split(X, y, GROUPS))
+        same = SparseLinearClassifierCV("softmax", alphas=3, cv=splits).fit(X, y)
+    assert (model.scores_ == same.scores_).all()
+
+
+def test_arguments_that_nobody_asks_for_are_refused(iris):
+    X, y = iris
+    model = SparseLinearClassifierCV("softmax", alphas=3)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        model.fit(X, y, regions=GROUPS)
+    with (
+        config_context(enable_metadata_routing=True),
+        pytest.raises(TypeError, match=r"unexpected argument.*regions"),
+    ):
+        model.fit(X, y, regions=GROUPS)
+
+
+def test_weights_reach_the_scorer_where_it_asks_for_them(iris):
+    X, y = iris
+    weights = np.where(np.arange(150) % 3 == 0, 5.0, 1.0)
+    options = {"loss": "softmax", "alphas": 3, "cv": 3}
+    plain = SparseLinearClassifierCV(**options).fit(X, y, weights)
+    with config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score)
+        asked = SparseLinearClassifierCV(
+            **options, scoring=scorer.set_score_request(sample_weight=True)
+        ).fit(X, y, sample_weight=weights)
+        refused = SparseLinearClassifierCV(
+            **options, scoring=scorer.set_score_request(sample_weight=False)
+        ).fit(X, y, sample_weight=weights)
+    assert (asked.scores_ == plain.scores_).all()
+    assert (refused.scores_ != plain.scores_).any()
+    assert (asked.coef_ == plain.coef_).all()

@@ -99,6 +99,14 @@ def rewritten(path, **members):
         if name == "header":
             header = json.loads(content["header.json"])
             content["header.json"] = json.dumps(header | value).encode()
+        elif name == "fitted":
+            header = json.loads(content["header.json"])
+            header["fitted"] |= value
+            content["header.json"] = json.dumps(header).encode()
+        elif name == "record":
+            header = json.loads(content["header.json"])
+            header["history"][0] |= value
+            content["header.json"] = json.dumps(header).encode()
         elif isinstance(value, bytes):
             content[f"{name}.npy"] = value
         else:
@@ -139,6 +147,22 @@ def huge():
         ({"header": {"params": {}}}, "readable"),
         ({"header": {"source": {"target": 6}}}, "target 6"),
         ({"header": {"source": {"index_base": 2}}}, "index_base 2"),
+        ({"header": {"fitted": {}}}, "readable"),
+        ({"fitted": {"dual_gap_": "x"}}, "dual_gap_ is 'x'"),
+        ({"fitted": {"dual_gap_": 0.0}}, "not that of its bounds"),
+        ({"fitted": {"objective_": np.inf, "dual_gap_": np.inf}}, "not finite"),
+        ({"fitted": {"objective_": np.nan}}, "not finite"),
+        ({"fitted": {"dual_objective_": None}}, "dual_objective_ is None"),
+        ({"fitted": {"alpha_": -1.0}}, "alpha_ out of range"),
+        ({"fitted": {"alpha_": np.inf}}, "alpha_ out of range"),
+        ({"fitted": {"n_iter_": 1.5}}, "n_iter_ is 1.5"),
+        ({"fitted": {"n_iter_": True}}, "n_iter_ is True"),
+        ({"fitted": {"n_iter_": -1}}, "negative"),
+        ({"fitted": {"status_": "perfect"}}, "unknown status 'perfect'"),
+        ({"header": {"history": [1]}}, "readable"),
+        ({"record": {"gap": "small"}}, "gap is 'small'"),
+        ({"record": {"iteration": 0.5}}, "iteration is 0.5"),
+        ({"record": {"note": 7}}, "note is 7"),
     ],
 )
 def test_a_bad_file_is_refused(tmp_path, members, message):
@@ -149,6 +173,18 @@ def test_a_bad_file_is_refused(tmp_path, members, message):
     fenchel.load(path)
     with pytest.raises(ModelFileError, match=message):
         fenchel.load(rewritten(path, **members))
+
+
+def test_a_diverged_history_and_a_later_one_are_read(tmp_path):
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    changed = rewritten(path, record={"gap": np.inf, "primal": np.inf, "new": 1, "passes": 0})
+    assert fenchel.load(changed).history_[0].gap == np.inf
+
+
+def test_an_error_names_the_path_that_was_given(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cannot be written .*nodir.model\.npz'$"):
+        fitted().save(tmp_path / "nodir" / "model.npz")
 
 
 def test_truncated_files_are_refused(tmp_path):

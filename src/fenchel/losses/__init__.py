@@ -17,7 +17,7 @@ def get_loss(loss: str | Loss) -> Loss:
     """Turn a name into a loss; a loss object is returned as it is."""
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(
             f"loss must be one of {sorted(LOSSES)} or a fenchel.losses.Loss object, found {loss!r}."
         )
