@@ -132,8 +132,9 @@ def _climb(problem: Problem, deadline: float = np.inf) -> float:
         if lam > 1.0 and best - point.primal > FINE * problem.at_zero:
             return np.inf
         gain, known = best - problem.risk(point.U), lower
-        if gain > FINE * problem.at_zero:
-            lower = max(lower, gain / float(c @ problem.row_norms(point.U)))
+        size = float(c @ problem.row_norms(point.U))
+        if size > 0.0 and gain > FINE * problem.at_zero:
+            lower = max(lower, gain / size)
         if 0.0 < lower <= known * (1 + 0.1 * ACCURACY) or lam < FINE:
             break
         lam = 0.5 * min(lam, 1.0) if lower == 0.0 else lower * (1 + 0.3 * ACCURACY)
