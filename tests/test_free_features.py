@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_iris
 
 import checker
 import fenchel
 import reference
+from fenchel import SparseLinearClassifier
 from fenchel.certificate import certify
+from fenchel.driver import WITHOUT_BOUND
 from fenchel.free_features import MAX_FREE, Repair
 from fenchel.problem import Problem
-from instances import BY_NAME
+from instances import BY_NAME, Instance
 
 FREE = replace(
     BY_NAME["weighted"],
@@ -64,13 +67,68 @@ def test_any_dual_point_is_repaired() -> None:
     assert 0.0 < certificate.dual <= reference.optimum(FREE, "softmax") + reference.TOLERANCE
 
 
-def test_what_cannot_be_repaired_is_bounded_by_zero() -> None:
-    """Two classes that a free feature separates have no inner point: the optimum is zero."""
-    X = np.array([[-2.0, 0.3], [-1.0, 0.1], [1.0, 0.2], [2.0, 0.4]])
-    y = np.array([0, 0, 1, 1])
-    result = fenchel.solve(X, y, loss="softmax", lam=0.1, penalty_factor=[0.0, 1.0], max_iter=30)
-    assert result.dual <= result.primal
-    assert result.dual <= 1e-3
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_classes_that_free_features_separate(loss: str) -> None:
+    """Nothing inside the simplices satisfies the equalities: some entries of V must be zero."""
+    X, y = load_iris(return_X_y=True)
+    c = np.array([1.0, 1.0, 0.0, 0.0])
+    result = fenchel.solve(
+        X, y, loss=loss, lam=0.01, penalty_factor=c, fit_intercept=True, tol=1e-5
+    )
+    assert result.status == "converged"
+    instance = Instance(
+        name=f"free-separates-{loss}",
+        X=np.hstack([X, np.ones((y.size, 1))]),
+        y=y,
+        k=3,
+        lam=0.01,
+        penalty_factor=np.append(c, 0.0),
+    )
+    optimum = reference.optimum(instance, loss)
+    assert optimum > 0.01
+    assert result.dual <= optimum + reference.TOLERANCE
+    assert result.primal >= optimum - reference.TOLERANCE
+
+
+def test_equal_samples_that_are_half_separated() -> None:
+    """A group without samples of one class, as with indicators of groups, beside another."""
+    groups = np.repeat([0, 1, 2], 20)
+    y = np.r_[np.arange(20) % 2, np.arange(20) % 3, np.full(20, 1)]
+    problem = Problem.from_data(np.eye(3)[groups], y, loss="softmax", lam=0.0)
+    repair = Repair.of(problem)
+    assert repair is not None
+    np.testing.assert_array_equal(
+        repair.face, np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0]], bool)[groups]
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_labels_but_for_rounding_bound_nothing(loss: str) -> None:
+    """As many free features as samples leave V = Y alone, whose rounding is not a direction."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, y = rng.standard_normal((4, 4)), np.array([0, 1, 1, 1])
+        problem = Problem.from_data(
+            X, y, loss=loss, lam=0.02, penalty_factor=[1.0, 0.0, 0.0, 0.0], fit_intercept=True
+        )
+        V = rng.dirichlet(np.ones(2), 4)
+        assert certify(problem, np.zeros((5, 2)), V).dual <= 1e-9
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_without_any_penalty(loss: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = SparseLinearClassifier(loss).path(X, y, alphas=[0.01, 0.0])
+    assert [point.status for point in path] == ["converged"] * 2
+    assert 0.0 < path[1].dual_objective <= path[0].objective
+
+
+def test_without_a_bound_the_run_ends_soon(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, MAX_FREE + 1)), np.arange(200) % 2
+    result = fenchel.solve(X, y, loss="softmax", lam=0.0)
+    assert (result.status, result.n_iter, result.dual) == ("max_iter", WITHOUT_BOUND, 0.0)
+    assert "no bound but 0" in caplog.text
 
 
 def test_too_many_free_features_are_left_alone() -> None:

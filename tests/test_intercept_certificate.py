@@ -25,3 +25,18 @@ def test_the_classes_have_the_mass_that_they_have_in_the_labels(loss: str) -> No
         U = np.zeros((4, 3))
         U[-1, 0] = size
         assert certificate.dual <= problem.primal(U)
+
+
+def test_labels_but_for_rounding_keep_their_masses() -> None:
+    """``Y + s (V - Y)`` with a large s would make a direction of what rounding leaves of V - Y."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        y = np.append([0, 1], rng.integers(0, 2, 6))
+        w = rng.uniform(0.1, 1.0, 8)
+        X = rng.standard_normal((8, 1))
+        problem = Problem.from_data(X, y, lam=1e3, fit_intercept=True, sample_weight=w)
+        V = np.eye(2)[y] + 1e-16 * rng.random((8, 2))
+        certificate = certify(problem, np.zeros((2, 2)), V)
+        masses = np.bincount(y, weights=problem.weights)
+        np.testing.assert_allclose(problem.weights @ certificate.V, masses, atol=2e-12)
+        np.testing.assert_allclose(certificate.V.sum(axis=1), 1.0, atol=2e-12)

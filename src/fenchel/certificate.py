@@ -9,7 +9,7 @@ Ball problem (MainEquationConstrained, radius R), for the given V::
 Penalised problem (eq:erm, no radius needed): V must satisfy ``||G_U(j,:)||_* <= lam c_j``. It is
 moved towards the labels, ``V' = Y + s (V - Y)``, which keeps the rows in the simplex and scales
 G_U by s, until that holds; then ``dual(V') = -F(V')``. At s = 0 this is 0, the bound that every
-non-negative loss has: with lam = 0, or very many features without penalty, it may be all there is.
+non-negative loss has: with very many features without penalty it may be all there is.
 
 Non-negative coefficients (``positive``): a penalty on U >= 0 alone bounds only the negative part of
 G_U, ``||(-G_U(j,:))_+||_* <= lam c_j``, which scales with s as well. U is clipped at zero first.
@@ -17,8 +17,9 @@ G_U, ``||(-G_U(j,:))_+||_* <= lam c_j``, which scales with s as well. U is clipp
 Intercept: without a penalty its constraint is an equality, every class must have the same mass in V
 as in Y. V is mixed with one row q common to all samples, ``V' = (1 - t) V + t 1 q^T``, with the
 smallest t for which the q that repairs the masses is a distribution. The labels have these masses
-too, so that moving towards them keeps the equality. A few other features without penalty are
-repaired together with it (:mod:`fenchel.free_features`).
+too, so that moving towards them keeps the equality. A few other features without penalty (with
+lam = 0 all are) are repaired together with it (:mod:`fenchel.free_features`). An equality holds to
+1e-12 of the mean size of its feature: so much times ``||U(j,:)||`` the bound may be off.
 
 Everything is float64 and computed afresh from U and V on the user's data.
 """
@@ -31,7 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
-from fenchel.free_features import Repair
+from fenchel.free_features import ROUNDING, Repair
 from fenchel.problem import Matrix, Problem, dense
 
 #: Rows of V further from the simplex than this are a solver's mistake, not rounding.
@@ -39,6 +40,9 @@ SIMPLEX_TOLERANCE = 1e-6
 
 #: V' is pulled inside its constraints by this relative amount, beyond the rounding of G_U.
 SAFETY = 1e-13
+
+#: V' goes no further than this many times V - Y, whose rounding grows as much.
+FARTHEST = 1e3
 
 
 @dataclass(frozen=True)
@@ -70,18 +74,17 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
     U, V = _onto_signs(problem, U), _onto_simplex(V)
     repair = Repair.of(problem) if problem.radius is None else None
+    bounds = problem.lam * problem.penalty_factor
+    # an equality holds but for rounding, of which V' has s times as much
     if repair is not None:
         V = repair(V)
+        bounds[repair.free] = ROUNDING * repair.sizes
     elif problem.intercept:
         V = _match_masses(problem, V)
-    bounds = problem.lam * problem.penalty_factor
+        bounds[-1] = ROUNDING
     limit = _simplex_limit(problem, V)
     # norms up to these bind no V' (and no ball's dual value): larger values that do not will do
     norms = problem.gradient_row_norms(V, (1 - SAFETY) * bounds / limit)
-    if repair is not None:
-        repair.forget_rounding(norms)
-    elif problem.intercept:
-        norms[-1] = 0.0  # zero but for rounding, by the masses
     if problem.radius is None:
         V, dual = _feasible(problem, V, norms, bounds, limit)
         kind = "penalised"
@@ -186,10 +189,10 @@ def _feasible(
 
 
 def _simplex_limit(problem: Problem, V: Matrix) -> float:
-    """The largest s for which ``Y + s (V - Y)`` stays in the simplices (at least 1)."""
+    """The largest s (from 1 to FARTHEST) for which ``Y + s (V - Y)`` stays in the simplices."""
     true = np.asarray(V[np.arange(problem.n), problem.y]).ravel()
     farthest = float((1.0 - true).max())
-    return max(1.0, (1 - SAFETY) / farthest) if farthest > 0 else 1.0
+    return float(np.clip((1 - SAFETY) / farthest, 1.0, FARTHEST)) if farthest > 0 else 1.0
 
 
 def _mixed(s: float, V: Matrix, y: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.certificate import Certificate, certify
+from fenchel.free_features import MAX_FREE, too_many
 from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
@@ -20,6 +21,9 @@ logger = logging.getLogger("fenchel")
 
 #: A slice of uninterrupted work aims at this many seconds, so that limits and Ctrl-C are prompt.
 SLICE_SECONDS = 0.2
+
+#: Iterations where no gap can tell the end; Newton steps are at the optimum long before.
+WITHOUT_BOUND = 100
 
 #: Points with more entries than this are kept sparse where the driver makes them.
 DENSE_ENTRIES = 1 << 25
@@ -96,7 +100,7 @@ def run(
     """
     rng = np.random.default_rng() if rng is None else rng
     if budget.unlimited():
-        budget = Budget(tol=budget.tol, gap=budget.gap, max_iter=solver.default_max_iter)
+        budget = replace(budget, max_iter=_default_max_iter(problem, solver))
     began = time.perf_counter()
     best = _Best(_certify_start(problem, start))
     if isinstance(callback, Observer):
@@ -163,6 +167,19 @@ def _iterate(
         status = _verdict(history[-1], budget, problem, callback)
         if status is not None:
             return status
+
+
+def _default_max_iter(problem: Problem, solver: Solver) -> int:
+    if not too_many(problem):
+        return solver.default_max_iter
+    logger.warning(
+        "more than %d features have no penalty: no bound but 0 is known, and the gap is the whole "
+        "objective. The run ends after %d iterations unless max_iter or max_time is given; a small "
+        "penalty is certified.",
+        MAX_FREE,
+        most := min(solver.default_max_iter, WITHOUT_BOUND),
+    )
+    return most
 
 
 def _certify_start(problem: Problem, start: Start | None) -> Certificate:

@@ -14,6 +14,7 @@ from fenchel.design import make_design
 from fenchel.driver import run
 from fenchel.losses import Loss
 from fenchel.losses.base import true_class
+from fenchel.null_program import constant_scores, gains, smallest_bound
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.primal_dual import PrimalDual
@@ -54,9 +55,11 @@ def lambda_max(
     does). Softmax and sparsemax have one such V. For
     the hinge loss every distribution over the wrong classes is one, and the best of them is found
     from both sides by solving the penalised problem a few times; the value returned is then at
-    most 1e-5 (relatively) above the smallest, and never below. Beside an intercept (the hinge loss
-    again) it is approached from below, to 1e-5 as far as a gap of 1e-6 tells zero from a solution.
-    It is infinite where a feature without penalty already lowers the loss.
+    most 1e-5 (relatively) above the smallest, and never below. Beside an intercept or features
+    without penalty (the hinge loss again) it is the value of a linear program; where that is large,
+    it is approached from below, to 1e-5 as far as a gap of 1e-6 tells zero from a solution.
+    The intercept need not be zero, and all features have zero coefficients: the value is infinite
+    where a feature without penalty lowers the loss.
     """
     problem = Problem.from_data(
         X,
@@ -79,8 +82,18 @@ def smallest_null_penalty(problem: Problem, max_time: float | None = None) -> fl
     TimeoutError is raised where a search takes longer than ``max_time`` seconds.
     """
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    if problem.loss.affine and (problem.penalty_factor == 0.0).any():
+        if problem.norm.q != 1:
+            raise _unknown(problem, "an intercept or a feature without penalty")
+        value = smallest_bound(problem, deadline - time.perf_counter())
+        if time.perf_counter() > deadline:
+            raise _late()
+        return _climb(problem, deadline) if value is None else value
     if problem.intercept:
-        return _with_intercept(problem, deadline)
+        # the best constant scores give every row one v, as f does not depend on y: the shares
+        masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
+        V = np.broadcast_to(masses, (problem.n, problem.k))
+        return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     free = _free_entries(problem)
     if free is not None and problem.norm.q == 1:
@@ -98,45 +111,33 @@ def _unknown(problem: Problem, beside: str) -> ValueError:
     )
 
 
-def _with_intercept(problem: Problem, deadline: float) -> float:
-    """The same beside a free intercept, where the best constant scores give every row one v.
-
-    That holds where f does not depend on y; v is then the share of the classes.
-    """
-    if problem.loss.affine:
-        if problem.norm.q != 1:
-            raise _unknown(problem, "an intercept")
-        return _climb(problem, deadline)
-    masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
-    V = np.broadcast_to(masses, (problem.n, problem.k))
-    return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
-
-
-def _climb(problem: Problem, deadline: float) -> float:
-    """The same where f is affine: from below, to the accuracy that a certificate can see.
+def _climb(problem: Problem, deadline: float = np.inf) -> float:
+    """The same beside free features, f affine: from below, as far as a certificate can see.
 
     Let P0 be the best value of constant scores. Zero is optimal for no lam that is smaller than
     ``(P0 - risk(U)) / sum_j c_j ||U(j,:)||``, whatever U is. A solution at a lower bound gives a
-    larger one, until U = 0 solves the problem there.
+    larger one, until U = 0 solves the problem there. If it does for no lam, it does not where the
+    penalty is larger than any gradient: the free features lower the loss alone.
     """
     c = problem.penalty_factor
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
-    scale = _ratio(problem.gradient_row_norms(V)[:-1], c[:-1])
-    if scale in (0.0, np.inf) or np.any(c[:-1] == 0):
-        return scale
+    sizes = problem.design.column_norms(problem.weights)  # |G_U(j,l)| is at most this
+    scale = float((sizes[c > 0] / c[c > 0]).max(initial=0.0)) or 1.0
     problem = _scaled(problem, scale)
-    best = _solution(problem, 1e3, FINE, None, deadline)  # no feature is worth as much
-    lower, lam = 0.0, 0.5
+    best, _ = constant_scores(problem)
+    start, lower, lam = None, 0.0, 2.0
     for _ in range(MAX_ROUNDS):
-        tol = COARSE if lower == 0.0 else FINE
-        point = _solution(problem, lam, tol, Start(best.U, best.V), deadline)
-        gain = best.dual - problem.risk(point.U)
-        known = lower
-        if gain > FINE * problem.at_zero:
-            lower = max(lower, gain / float(c @ problem.row_norms(point.U)))
-        if 0.0 < lower <= known * (1 + 0.1 * ACCURACY):
+        rough = lower == 0.0 and lam < 1.0
+        point = _solution(problem, lam, COARSE if rough else FINE, start, deadline)
+        start = Start(point.U, point.V)
+        if lam > 1.0 and best - point.primal > FINE * problem.at_zero:
+            return np.inf
+        gain, known = best - problem.risk(point.U), lower
+        size = float(c @ problem.row_norms(point.U))
+        if size > 0.0 and gain > FINE * problem.at_zero:
+            lower = max(lower, gain / size)
+        if 0.0 < lower <= known * (1 + 0.1 * ACCURACY) or lam < FINE:
             break
-        lam = 0.5 * lam if lower == 0.0 else lower * (1 + 0.3 * ACCURACY)
+        lam = 0.5 * min(lam, 1.0) if lower == 0.0 else lower * (1 + 0.3 * ACCURACY)
     return scale * lower * (1 + ACCURACY)
 
 
@@ -155,11 +156,15 @@ def _solution(
     if outcome.status == Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted in the search for lambda_max")
     if outcome.status == Status.MAX_TIME:
-        raise TimeoutError(
-            "max_time ended in the search for lambda_max, the unit of alpha_scale='max': raise "
-            "max_time, or give the penalty in absolute terms (alpha_scale='absolute')."
-        )
+        raise _late()
     return outcome.certificate
+
+
+def _late() -> TimeoutError:
+    return TimeoutError(
+        "max_time ended in the search for lambda_max, the unit of alpha_scale='max': raise "
+        "max_time, or give the penalty in absolute terms (alpha_scale='absolute')."
+    )
 
 
 def _ratio(norms: np.ndarray, c: np.ndarray) -> float:
@@ -177,9 +182,8 @@ def _free_entries(problem: Problem) -> np.ndarray | None:
     """
     if not problem.loss.affine:
         return None
-    k = problem.k
-    gains = np.stack([-problem.loss.f(np.eye(k), np.full(k, label)) for label in range(k)])
-    best = gains >= gains.max(axis=1, keepdims=True) - 1e-12 * np.abs(gains).max()
+    gain = gains(problem)
+    best = gain >= gain.max(axis=1, keepdims=True) - 1e-12 * np.abs(gain).max()
     return None if np.all(best[problem.y].sum(axis=1) == 1) else best[problem.y]
 
 
@@ -192,7 +196,7 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray, deadline: flo
     best lower bound so far until both are there.
     """
     upper = _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
-    if upper in (0.0, np.inf) or np.any(problem.penalty_factor == 0):
+    if upper in (0.0, np.inf):
         return upper
     scale, problem = upper, _scaled(problem, upper)  # the value scales with X
     upper, lower, lam, tol = 1.0, 0.0, 0.5, COARSE

@@ -12,6 +12,7 @@ from fenchel.certificate import certify
 from fenchel.datasets import make_paper
 from fenchel.problem import Problem
 from fenchel.solvers import linear_program
+from fenchel.solvers.base import Start
 from fenchel.solvers.linear_program import LinearProgram
 from instances import INSTANCES, Instance
 from support import make_problem, refusal
@@ -38,6 +39,16 @@ def test_it_ends_at_the_optimum(instance: Instance) -> None:
     assert problem.primal(state.U) == pytest.approx(optimum, abs=2e-7 * max(1.0, optimum))
     if instance.penalty_factor is None or (instance.penalty_factor > 0).all():
         assert gap <= 1e-8 * problem.at_zero
+
+
+def test_a_start_with_nothing_active() -> None:
+    """Every margin is far beyond one and V is Y: the first program has no constraints."""
+    X, y = np.array([[-9.0, 1.0], [9.0, 1.0]]), np.array([0, 1])
+    problem = Problem.from_data(X, y, lam=0.01, penalty_factor=[0.0, 1.0])
+    solver, start = LinearProgram(), Start(np.array([[-1.0, 1.0], [0.0, 0.0]]), np.eye(2)[y])
+    state = solver.init(problem, start, np.random.default_rng(0), 1)
+    solver.advance(state, 10)
+    assert problem.primal(state.U) <= 1e-12
 
 
 def test_an_intercept_and_a_sparse_design() -> None:

@@ -136,7 +136,8 @@ class LinearProgram(PenalisedSolver):
         A = A.tocsc()
         penalty = problem.lam * problem.penalty_factor[feature]
         negative = ~problem.nonnegative[feature]
-        chosen = sp.csc_array((-np.ones(i.size), (np.arange(i.size), slack)))
+        shape = i.size, slacks.size
+        chosen = sp.csc_array((-np.ones(i.size), (np.arange(i.size), slack)), shape=shape)
         cost = _hinge(problem).margins(np.zeros_like(state.V), problem.y)[i, l]
         found = linprog(
             np.concatenate([penalty, penalty[negative], problem.weights[slacks]]),
