@@ -57,7 +57,7 @@ def main() -> None:
                     key, new = _cell(_read(store), row, solver, parameters, options)
                     _write(store, _replaced(_read(store), key, new))
         store.with_suffix(".json").write_text(json.dumps(_machine(), indent=1) + "\n")
-    report_peers.report(store, not options.quick, options.relative_to)
+    report_peers.report(store, not options.quick)
 
 
 def _options() -> argparse.Namespace:
@@ -69,8 +69,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--our-limit", type=float, help="seconds a run of fenchel (60; quick: 10)")
     parser.add_argument("--rows", help="only problems whose name contains one of these, by commas")
     parser.add_argument("--solvers", help="only solver files that begin with one of these")
-    parser.add_argument("--relative-to", choices=("zero", "optimum"), default="zero",
-                        help="suboptimality relative to P(0), as tol is, or to P*")  # fmt: skip
     options = parser.parse_args()
     options.solvers = tuple(options.solvers.split(",")) if options.solvers else ""
     options.limit = options.limit or (5.0 if options.quick else 10.0)

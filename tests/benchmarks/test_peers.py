@@ -92,6 +92,14 @@ def test_the_report_takes_the_fastest_run_and_bounds_what_did_not_arrive(report)
     assert found.gap_at("slow", 1e-3) == pytest.approx(0.5008)
 
 
+def test_suboptimality_is_relative_to_the_model_of_zeros_or_to_the_optimum(report):
+    records = [record("fenchel", cpu=1.0, value=0.5004, dual=0.5)]  # P(0) is 1
+    assert report.Results(report.ROWS[0], records, "1").time("fenchel", 5e-4) == 1.0
+    strict = report.Results(report.ROWS[0], records, "1", at_optimum=True)
+    assert strict.time("fenchel", 5e-4) == float("inf")
+    assert strict.time("fenchel", 1e-3) == 1.0
+
+
 def test_a_peer_that_was_killed_bounds_the_ratio_and_a_skipped_one_does_not(report):
     ours = [record("fenchel", cpu=0.5, value=0.5, dual=0.5)]
     skipped = [record("huge", status="skipped: too large")]
