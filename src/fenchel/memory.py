@@ -9,15 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
-from fenchel.losses import Hinge, Loss, get_loss
+from fenchel.losses import Loss, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
 from fenchel.solvers.l1_model import BLAS_SIZE
-from fenchel.solvers.linear_program import DENSE_ENTRIES as PROGRAM_ENTRIES
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
 #: What any fit takes: objects, buffers, and what the allocator keeps between the arrays.
-FLOOR = 8_000_000
+FLOOR = 5_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -33,20 +32,17 @@ GRADIENT_BLOCKS = 3
 #: check: three points with their products, sums, the last restart and the best point.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 
-#: The same for the linear program that ends a fit with the hinge loss: the state that it was left
-#: with and the point that it is started from; U and a gradient, twice, with a mask.
-VERTEX_SCORES, VERTEX_GRADIENTS = 5.25, 3.25
-
 #: X is held by rows and by columns. At the start two doubles for a non-zero (of a dense X: for an
 #: entry of a block) are there as well, of which the norms of the columns are made, but only so many
 #: arrays of scores.
 SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2, 8, 4, 2, 3
 
-#: A step on a dense X gathers its rows for the entries that it works on: a value and a position.
+#: A step on a dense X gathers its rows for the entries that it works on, a value and a position,
+#: or forms the Hessian.
 PACKED_BYTES = 12
 
-#: A Newton step of a smooth loss on dense data has the Hessian, the part that is solved and its
-#: factors; what they are formed of, with a factor for each value; and fewer arrays of scores.
+#: A Newton step on dense data has the Hessian, the part that is solved and its factors; with a
+#: smooth loss what they are formed of, with a factor for each value; and fewer arrays of scores.
 HESSIANS, HESSIAN_BLOCKS, STEP_SCORES = 3, 2, 6
 
 
@@ -77,21 +73,19 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     work = SCORE_ARRAYS * scores
     if sp.issparse(X) and not loss.smooth:
         work += CENTRE * scores
-    if isinstance(loss, Hinge) and (n + 2 * d) * k <= PROGRAM_ENTRIES:
-        work = max(work, int(VERTEX_SCORES * scores + VERTEX_GRADIENTS * gradient))
     if sp.issparse(X):
         stored = X.nnz + n
         position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
         held = SPARSE_COPIES * stored * (DOUBLE + position)
         return FLOOR + held + max(work, NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores)
     work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+    entries = min(d * k // 2, n, BLAS_SIZE)
     if loss.smooth:
-        entries = min(d * k // 2, n, BLAS_SIZE)
         values = min(entries * n, HESSIAN_ENTRIES)
         step = STEP_SCORES * scores + 8 * (HESSIANS * entries**2 + HESSIAN_BLOCKS * values)
         work = max(work, step)
     else:
-        work += PACKED_BYTES * n * first_entries(d, k)
+        work += max(PACKED_BYTES * n * first_entries(d, k), 8 * HESSIANS * entries**2)
         if (n + d) * k <= DENSE_ENTRIES:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
     start = NORM_DOUBLES * DOUBLE * min(n * d, DESIGN_ENTRIES)
