@@ -25,7 +25,7 @@ from fenchel.solvers.class_newton import (
     Progress,
     costs,
 )
-from fenchel.solvers.l1_model import BLAS_SIZE, minimise_dense, minimise_model
+from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
@@ -44,12 +44,12 @@ INNER = 1.0
 #: passes over all of V that a Newton step makes.
 CG, CG_SPARSE = (15, 40, 50), (45, 120, 150)
 
-#: On dense data the Hessian is formed where that takes at most so many multiplications: with few
-#: zeros in the curvature, where conjugate gradients are as dear, and with many; and no more than so
-#: many conjugate gradient iterations, which make more and worse steps, but fewer where the damping
-#: is above the last number. The solves on the faces of a step take so many times the cube of the
+#: On dense data the Hessian is formed where that takes at most so many multiplications (more with
+#: few zeros in the curvature, where conjugate gradients are as dear), and no more than so many
+#: conjugate gradient iterations, which make more and worse steps, but fewer where the damping is
+#: above the last number. The solves on the faces of a step take so many times the cube of the
 #: non-zeros.
-BLAS_WORK, ROW_WORK, PRODUCTS, FACE, DAMPED = 1 << 32, 1 << 28, 6000, 0.4, 1e-4
+ROW_WORK, PRODUCTS, FACE, DAMPED = 1 << 28, 6000, 0.4, 1e-4
 
 #: An iteration makes no further step after so many multiplications (a few seconds), or so many for
 #: each entry of V, as many as the look at all features and the certificate take. The solver knows
@@ -401,7 +401,7 @@ class ProximalNewton(PenalisedSolver):
         by_rows, by_blas, product = columns.hessian_work(entries, h, weights)
         work = min(by_rows, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
-        most = BLAS_WORK if state.centre is None and many(h) else ROW_WORK
+        most = BLAS_WORK / 8 if state.centre is None and many(h) else ROW_WORK
         most_products = PRODUCTS * min(1.0, DAMPED / state.damping)
         if work > most or work + solves > most_products * product:
             return None
