@@ -135,6 +135,17 @@ def test_auto_says_what_it_chose() -> None:
     assert "radius" in ball.history[0].note
 
 
+@pytest.mark.parametrize(("d", "first"), [(15, ProximalNewton), (16, HybridGradient)])
+def test_no_more_coefficients_than_samples_are_left_to_newton_steps(d: int, first: type) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, d)), np.arange(60) % 4
+    problem = Problem.from_data(X, y, loss="hinge", lam=1e-2)
+    assert type(PrimalDual().init(problem, None, rng, 1).method) is first
+    steps = ProximalNewton().init(problem, None, rng, 1).by_class
+    assert (steps is not None) == (first is ProximalNewton)
+    assert ProximalNewton().init(problem, Start(np.zeros((d, 4))), rng, 1).by_class is None
+
+
 def test_projection_ends_where_rounding_ties_entries() -> None:
     """Large entries that differ by rounding only once made the active set grow and shrink."""
     rng = np.random.default_rng(0)

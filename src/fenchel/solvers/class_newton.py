@@ -50,11 +50,16 @@ UNSETTLED = 0.2
 NEW_BY_CLASS = 4
 
 #: The damping that Newton steps begin with after a hand-over, close to the solution of a smooth
-#: loss, and of a smoothed one.
-DAMPING, DAMPING_SMOOTHED = 1e-4, 1e-2
+#: loss, and of a smoothed one, where X is dense and where it is sparse.
+DAMPING, DAMPING_SMOOTHED, DAMPING_SMOOTHED_SPARSE = 1e-4, 1e-3, 1e-2
 
 #: The blocks are formed anew where the curvature of a step was beyond these multiples of theirs.
 TRUSTED = 0.5, 2.0
+
+
+def few_coefficients(problem: Problem) -> bool:
+    """Whether there are no more coefficients than samples, so that blocks of all are small."""
+    return problem.d * problem.k <= problem.n
 
 
 @dataclass

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from fenchel.problem import SPARSE, Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.class_newton import few_coefficients
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.penalised import PenalisedSolver
@@ -30,7 +31,7 @@ ROUGH, SMALL, MOST = 0.05, 0.1, 1000
 
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
 #: large, below this part of the gap at which it was.
-FINISH, AGAIN = 1e-4, 0.1
+FINISH, AGAIN = 1e-5, 0.1
 
 
 @dataclass
@@ -54,7 +55,8 @@ class PrimalDual(PenalisedSolver):
     to :class:`ProximalNewton`, which starts close to the solution and so with small working sets.
     Close to the end the solution with the hinge loss is a vertex: where the linear program of what
     is active is small, :class:`LinearProgram` solves it exactly.
-    A smooth loss, sparse data, or a start that is given, goes to the Newton steps at once.
+    A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
+    go to the Newton steps at once.
 
     One iteration is one of the method at work.
     """
@@ -91,12 +93,14 @@ class PrimalDual(PenalisedSolver):
     def _begins_rough(problem: Problem) -> bool:
         """Whether hybrid gradient is worth its first iterations, which will tell the rest.
 
-        It is not where X is sparse: Newton steps read a few short columns, it reads all of X.
+        It is not where X is sparse: Newton steps read a few short columns, it reads all of X. Nor
+        where the coefficients are so few that Newton steps are as cheap from the beginning.
         """
         X = problem.design.X
         dense = not sp.issparse(X) or X.nnz > SPARSE * problem.n * problem.d
         fits = (problem.n + problem.d) * problem.k <= DENSE_ENTRIES
-        return dense and fits and not problem.loss.smooth
+        smooth = problem.loss.smooth
+        return dense and fits and not smooth and not few_coefficients(problem)
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):

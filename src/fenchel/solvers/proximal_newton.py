@@ -16,6 +16,7 @@ from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
     DAMPING_SMOOTHED,
+    DAMPING_SMOOTHED_SPARSE,
     NEW_BY_CLASS,
     SCALES,
     SHORTER,
@@ -24,6 +25,7 @@ from fenchel.solvers.class_newton import (
     Blocks,
     Progress,
     costs,
+    few_coefficients,
 )
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
@@ -131,7 +133,8 @@ class ProximalNewton(PenalisedSolver):
             _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
         )  # fmt: skip
         self._evaluate(state)
-        if problem.loss.smooth or (state.columns.sparse and start is None):
+        cheap = state.columns.sparse or few_coefficients(problem)
+        if problem.loss.smooth or (start is None and cheap):
             state.by_class = Progress()
         return state
 
@@ -194,7 +197,8 @@ class ProximalNewton(PenalisedSolver):
         else:
             self._class_steps(state, progress)
             if progress.slow:
-                state.damping = DAMPING if state.centre is None else DAMPING_SMOOTHED
+                state.damping = self._first_damping(state)
+        self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
 
     def _newton_steps(self, state: State) -> None:
         """Solve the working set by Newton steps."""
@@ -249,7 +253,7 @@ class ProximalNewton(PenalisedSolver):
         while progress.scale <= SCALES[1]:
             state.work += 2.0 * blocks.sweeps * state.columns.stored(state.entries)
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
-            self._centre_free(state, s, below)
+            self._centre_free(state, s)
             state.columns.add_product(state.Z, state.entries, s)
             self._evaluate(state)
             value = state.value + float(penalty @ np.abs(state.entries.u + s))
@@ -267,17 +271,27 @@ class ProximalNewton(PenalisedSolver):
         return None
 
     @staticmethod
-    def _centre_free(state: State, s: np.ndarray, below: np.ndarray) -> None:
-        """Take the mean over the classes off the steps of features without penalty, in place.
+    def _centre_free(state: State, values: np.ndarray) -> None:
+        """Take the mean over the classes off the values of features without penalty, in place.
 
-        It changes no loss, and a Newton step has none.
+        It changes no loss, and Newton steps have none but for rounding.
         """
-        entries, k = state.entries, state.problem.k
-        free = np.flatnonzero(below == 0.0)
-        if free.size:
-            _, of, count = np.unique(entries.feature[free], return_inverse=True, return_counts=True)
-            mean = np.bincount(of, weights=s[free]) / k
-            s[free] -= np.where(count == k, mean, 0.0)[of]
+        entries, problem = state.entries, state.problem
+        free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
+        where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
+        if where.size:
+            _, of, count = np.unique(
+                entries.feature[where], return_inverse=True, return_counts=True
+            )
+            mean = np.bincount(of, weights=values[where]) / problem.k
+            values[where] -= np.where(count == problem.k, mean, 0.0)[of]
+
+    @staticmethod
+    def _first_damping(state: State) -> float:
+        """Where Newton steps begin after steps on single classes."""
+        if state.centre is None:
+            return DAMPING
+        return DAMPING_SMOOTHED_SPARSE if state.columns.sparse else DAMPING_SMOOTHED
 
     @staticmethod
     def _raise_damping(state: State) -> None:

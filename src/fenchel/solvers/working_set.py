@@ -32,8 +32,9 @@ ROW_COST = 12
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
 
-#: A V with more non-zeros than this part of its entries is multiplied as a dense one.
-MANY = 0.3
+#: A V with more non-zeros than this part of its entries is multiplied as a dense one; with a dense
+#: X, where BLAS does it, with more than the second.
+MANY, MANY_BLAS = 0.3, 0.05
 
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
@@ -164,7 +165,9 @@ class Columns:
 
         These are found in two passes over V; a reading off V misses the cache.
         """
-        return many(V) or (self.sparse and MISSES * self.stored(entries) < V.size)
+        if not self.sparse:
+            return many(V, MANY_BLAS)
+        return many(V) or MISSES * self.stored(entries) < V.size
 
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
@@ -345,7 +348,7 @@ def violators(
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
-    dense = many(V) or isinstance(problem.design, SparseDesign)
+    dense = isinstance(problem.design, SparseDesign) or many(V, MANY_BLAS)
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
@@ -379,9 +382,9 @@ def few(V: np.ndarray) -> bool:
     return bool(np.count_nonzero(V) < FEW * V.size)
 
 
-def many(V: np.ndarray) -> bool:
+def many(V: np.ndarray, most: float = MANY) -> bool:
     """Whether V is better multiplied as a dense matrix."""
-    return bool(np.count_nonzero(V) > MANY * V.size)
+    return bool(np.count_nonzero(V) > most * V.size)
 
 
 def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarray:
