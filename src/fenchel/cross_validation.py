@@ -18,25 +18,25 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from fenchel import memory
 from fenchel.callbacks import FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
-from fenchel.estimators import (
-    LinearClassifier,
-    SparseLinearClassifier,
-    make_problem,
-    read_training_data,
-    solver_options,
-    warn_unless_converged,
-)
+from fenchel.estimators import LinearClassifier, SparseLinearClassifier
 from fenchel.losses import Loss
 from fenchel.path import penalties, walk
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver
 from fenchel.solving import Result, solve_problem
 from fenchel.termination import Status
+from fenchel.training import (
+    make_problem,
+    read_training_data,
+    solver_options,
+    warn_of_folds,
+    warn_unless_converged,
+)
 
 
 class SparseLinearClassifierCV(LinearClassifier):
@@ -169,7 +169,10 @@ class SparseLinearClassifierCV(LinearClassifier):
             )
             for train, test in splits
         )  # fmt: skip
-        self.scores_, self.dual_gaps_ = (np.array(part).T for part in zip(*folds, strict=True))
+        self.scores_, self.dual_gaps_, statuses = (
+            np.array(part).T for part in zip(*folds, strict=True)
+        )
+        warn_of_folds(statuses, self.dual_gaps_, self.tol, problem)
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
         monitor = FitMonitor(self, problem, X, y, weights)
@@ -179,6 +182,12 @@ class SparseLinearClassifierCV(LinearClassifier):
         warn_unless_converged(result, self.tol, problem)
         monitor.end()
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score by which the penalty was chosen: ``scoring``, accuracy where that is None."""
+        check_is_fitted(self)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(_with_labels(self._scorer(), self.classes_)(self, X, y, **weights))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What ``fit`` hands on: to the splitter, and to the scorer (scikit-learn's user guide)."""
@@ -249,8 +258,8 @@ def _score_fold(
     alphas: np.ndarray,
     options: dict[str, Any],
     score_params: dict[str, Any],
-) -> tuple[list[float], list[float]]:
-    """The score on the left-out rows and the certified gap, for every penalty."""
+) -> tuple[list[float], list[float], list[str]]:
+    """The score on the left-out rows, the certified gap and the status, for every penalty."""
     model = copy(model)
     X_test, y_test = _safe_indexing(X, test), model.classes_[codes[test]]
     weights = None if weights is None else weights[train]
@@ -267,14 +276,15 @@ def _score_fold(
             "cv=StratifiedKFold(shuffle=True)."
         )
     problem = make_problem(model, _safe_indexing(X, train), codes[train], weights)
-    scores, gaps = [], []
+    scores, gaps, statuses = [], [], []
     for _, result in walk(problem, alphas, options):
         if result.status == Status.INTERRUPTED:
             raise KeyboardInterrupt("interrupted in the folds of the cross-validation")
         model._set_result(result, X.dtype)
         scores.append(float(scorer(model, X_test, y_test, **score_params)))
         gaps.append(result.gap)
-    return scores, gaps
+        statuses.append(str(result.status))
+    return scores, gaps, statuses
 
 
 def _solve_last(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from copy import copy
 from numbers import Integral
@@ -13,34 +12,24 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel import memory, persistence, prediction
-from fenchel.callbacks import (
-    FIT_FRAMES,
-    CallbackSupportMixin,
-    FitMonitor,
-    shown,
-    with_callbacks,
-)
-from fenchel.class_weights import class_factors
+from fenchel.callbacks import CallbackSupportMixin, FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
 from fenchel.path import Path, penalties, regularisation_path, resolve_alpha
 from fenchel.problem import Matrix, Problem
-from fenchel.samples import distinct
 from fenchel.solvers.base import Solver, Start
 from fenchel.solving import Result, solve_problem
-from fenchel.termination import Status
-from fenchel.validation import check_budget, check_flag, check_sample_weight, refuse_mask
+from fenchel.training import (
+    make_problem,
+    read_training_data,
+    solver_options,
+    warn_of_path,
+    warn_unless_converged,
+)
+from fenchel.validation import check_flag, refuse_mask
 
 
 class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -293,7 +282,8 @@ class SparseLinearClassifier(LinearClassifier):
 
         ``max_iter`` and ``max_time`` hold for every point, and for a search for ``lambda_max``. The
         callbacks and ``verbose`` are told of every check; ``record.iteration`` is 0 where a point
-        begins. Ctrl-C, or a callback, ends the path with the points so far, and a warning.
+        begins. Ctrl-C, or a callback, ends the path with the points so far. One warning tells that,
+        and of points that ended before ``tol``.
 
         Parameters
         ----------
@@ -322,13 +312,7 @@ class SparseLinearClassifier(LinearClassifier):
             path = regularisation_path(
                 problem, grid, options, classes=self.classes_, dtype=X.dtype, callback=monitor
             )
-        if len(path) < grid.size or path[-1].status == Status.INTERRUPTED:
-            warnings.warn(
-                f"the path was interrupted: it has {len(path)} of {grid.size} points, and the last "
-                f"one has a certified gap of {path[-1].dual_gap:.3g}.",
-                ConvergenceWarning,
-                stacklevel=2 + FIT_FRAMES,
-            )
+        warn_of_path(path, grid.size, self.tol, problem)
         monitor.end()
         return path
 
@@ -345,85 +329,3 @@ class SparseLinearClassifier(LinearClassifier):
             U = stack([U, self.intercept_[None, :].astype(np.float64)])
         V = getattr(self, "_dual_", None)
         return Start(U, V if V is not None and V.shape == (problem.n, k) else None)
-
-
-def read_training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
-    """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
-    for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-        refuse_mask(name, values)
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind in "SO" and any(isinstance(label, bytes) for label in y.tolist()):
-        raise ValueError("y holds labels of bytes: decode them to text, such as b'a'.decode().")
-    try:
-        check_classification_targets(y)
-        estimator.classes_, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"y mixes labels that cannot be sorted ({error}): drop the rows without a label, and "
-            "convert the others to one type."
-        ) from error
-    if estimator.classes_.size < 2:
-        raise ValueError(
-            f"y has one class only ({estimator.classes_[0]}): a classifier needs samples of at "
-            "least two classes."
-        )
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        check_sample_weight(sample_weight, X.shape[0])
-    return X, codes, sample_weight
-
-
-def make_problem(
-    estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
-) -> Problem:
-    """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
-    X, codes, weights = distinct(X, codes, weights)
-    classes = estimator.classes_
-    if estimator.class_weight is not None:
-        weights = weights * class_factors(estimator.class_weight, classes, codes, weights)[codes]
-    return Problem.from_data(
-        X,
-        codes,
-        loss=estimator.loss,
-        lam=0.0,
-        sample_weight=weights,
-        penalty_factor=estimator.penalty_factor,
-        classes=np.arange(classes.size),
-        penalty=estimator.penalty,
-        fit_intercept=estimator.fit_intercept,
-        positive=estimator.positive,
-    )
-
-
-def solver_options(estimator: Any) -> dict[str, Any]:
-    """The estimator's parameters as arguments of :func:`fenchel.solving.solve_problem`."""
-    return {
-        "tol": estimator.tol,
-        "solver": estimator.solver,
-        "max_iter": estimator.max_iter,
-        "max_time": check_budget("max_time", estimator.max_time),
-        "rng": check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max),
-    }
-
-
-def warn_unless_converged(result: Result, tol: float, problem: Problem) -> None:
-    """One warning with the gap, the tolerance in the same unit, and what to try."""
-    if result.status == Status.CONVERGED:
-        return
-    at_zero = problem.at_zero
-    remedy = {
-        Status.MAX_ITER: "raise max_iter",
-        Status.MAX_TIME: "raise max_time",
-        Status.DIVERGED: "scale the features, for example with StandardScaler",
-    }.get(result.status, "let it run longer")
-    warnings.warn(
-        f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
-        f"than tol * P(0) = {tol:.3g} * {at_zero:.3g} = {tol * at_zero:.3g}: {remedy}, scale the "
-        "features, or raise tol or alpha. The model is the best point found, and its objective is "
-        f"at most {result.gap:.3g} above the smallest.",
-        ConvergenceWarning,
-        stacklevel=2 + FIT_FRAMES,
-    )

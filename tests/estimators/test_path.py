@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.datasets import load_iris
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
@@ -110,6 +111,41 @@ def test_other_scores(iris):
     X, y = iris
     model = SparseLinearClassifierCV(loss="softmax", alphas=3, cv=3, scoring="neg_log_loss")
     assert (model.fit(X, y).scores_ < 0).all()
+    weights = np.linspace(0.0, 1.0, y.size)
+    expected = -log_loss(y, model.predict_proba(X), sample_weight=weights)
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(expected)
+    some = y < 2  # the scorer knows the class that is not there
+    assert model.score(X[some], y[some]) == pytest.approx(
+        -log_loss(y[some], model.predict_proba(X[some]), labels=[0, 1, 2])
+    )
+
+
+def test_points_that_limits_ended_are_told_in_one_warning(iris):
+    X, y = iris
+    model = SparseLinearClassifier(alpha=1e-3, tol=1e-6, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="points of the path stopped") as caught:
+        path = model.path(X, y, alphas=6)
+    ended = [point for point in path if point.status == "max_iter"]
+    assert 0 < len(ended) <= len(path) == 6
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert f"{len(ended)} of 6" in text
+    assert f"up to {max(point.dual_gap for point in ended):.3g}, more than tol * P(0)" in text
+    assert "raise max_iter" in text
+
+
+def test_folds_that_limits_ended_are_told_in_one_warning(iris):
+    X, y = iris
+    model = SparseLinearClassifierCV(alphas=4, cv=3, tol=1e-6, max_iter=2)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    folds = [w for w in caught if "fits of the folds stopped (max_iter)" in str(w.message)]
+    assert len(folds) == 1
+    assert folds[0].filename == __file__
+    count = (model.dual_gaps_ > 1e-6).sum()
+    assert f"{count} of 12 fits" in str(folds[0].message)
+    assert f"up to {model.dual_gaps_.max():.3g}" in str(folds[0].message)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])

@@ -1,0 +1,150 @@
+"""What the estimators share before and after the work: data, problem, options, warnings."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from fenchel.callbacks import FIT_FRAMES
+from fenchel.class_weights import class_factors
+from fenchel.path import Path
+from fenchel.problem import Matrix, Problem
+from fenchel.samples import distinct
+from fenchel.solving import Result
+from fenchel.termination import Status
+from fenchel.validation import check_budget, check_sample_weight, refuse_mask
+
+
+def read_training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
+    """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
+    for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        refuse_mask(name, values)
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "SO" and any(isinstance(label, bytes) for label in y.tolist()):
+        raise ValueError("y holds labels of bytes: decode them to text, such as b'a'.decode().")
+    try:
+        check_classification_targets(y)
+        estimator.classes_, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"y mixes labels that cannot be sorted ({error}): drop the rows without a label, and "
+            "convert the others to one type."
+        ) from error
+    if estimator.classes_.size < 2:
+        raise ValueError(
+            f"y has one class only ({estimator.classes_[0]}): a classifier needs samples of at "
+            "least two classes."
+        )
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        check_sample_weight(sample_weight, X.shape[0])
+    return X, codes, sample_weight
+
+
+def make_problem(
+    estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
+) -> Problem:
+    """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
+    X, codes, weights = distinct(X, codes, weights)
+    classes = estimator.classes_
+    if estimator.class_weight is not None:
+        weights = weights * class_factors(estimator.class_weight, classes, codes, weights)[codes]
+    return Problem.from_data(
+        X,
+        codes,
+        loss=estimator.loss,
+        lam=0.0,
+        sample_weight=weights,
+        penalty_factor=estimator.penalty_factor,
+        classes=np.arange(classes.size),
+        penalty=estimator.penalty,
+        fit_intercept=estimator.fit_intercept,
+        positive=estimator.positive,
+    )
+
+
+def solver_options(estimator: Any) -> dict[str, Any]:
+    """The estimator's parameters as arguments of :func:`fenchel.solving.solve_problem`."""
+    return {
+        "tol": estimator.tol,
+        "solver": estimator.solver,
+        "max_iter": estimator.max_iter,
+        "max_time": check_budget("max_time", estimator.max_time),
+        "rng": check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max),
+    }
+
+
+#: What to try where a run ended before its tolerance.
+REMEDIES = {
+    Status.MAX_ITER: "raise max_iter",
+    Status.MAX_TIME: "raise max_time",
+    Status.DIVERGED: "scale the features, for example with StandardScaler",
+}
+
+
+def warn_unless_converged(result: Result, tol: float, problem: Problem) -> None:
+    """One warning with the gap, the tolerance in the same unit, and what to try."""
+    if result.status == Status.CONVERGED:
+        return
+    warnings.warn(
+        f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
+        f"than {_tolerance(tol, problem)}: "
+        f"{REMEDIES.get(result.status, 'let it run longer')}, scale the "
+        "features, or raise tol or alpha. The model is the best point found, and its objective is "
+        f"at most {result.gap:.3g} above the smallest.",
+        ConvergenceWarning,
+        stacklevel=2 + FIT_FRAMES,
+    )
+
+
+def warn_of_path(path: Path, n_asked: int, tol: float, problem: Problem) -> None:
+    """One warning where a path was interrupted, or where limits ended points before ``tol``."""
+    sentences = []
+    if len(path) < n_asked or path[-1].status == Status.INTERRUPTED:
+        sentences.append(
+            f"the path was interrupted: it has {len(path)} of {n_asked} points, and the last "
+            f"one has a certified gap of {path[-1].dual_gap:.3g}."
+        )
+    ended = [(point.status, point.dual_gap) for point in path if point.status in REMEDIES]
+    if ended:
+        sentences.append(
+            f"{len(ended)} of {len(path)} points of the path {_stopped(ended, tol, problem)}"
+        )
+    if sentences:
+        warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=3 + FIT_FRAMES)
+
+
+def warn_of_folds(statuses: np.ndarray, gaps: np.ndarray, tol: float, problem: Problem) -> None:
+    """One warning where limits ended fits of the folds before ``tol``."""
+    ended = [pair for pair in zip(statuses.flat, gaps.flat, strict=True) if pair[0] in REMEDIES]
+    if ended:
+        warnings.warn(
+            f"{len(ended)} of {statuses.size} fits of the folds {_stopped(ended, tol, problem)} "
+            "The scores are those of the best points found; dual_gaps_ has the gaps.",
+            ConvergenceWarning,
+            stacklevel=2 + FIT_FRAMES,
+        )
+
+
+def _stopped(ended: list[tuple[str, float]], tol: float, problem: Problem) -> str:
+    statuses = sorted({str(status) for status, _ in ended})
+    remedies = " and ".join(REMEDIES[Status(status)] for status in statuses)
+    return (
+        f"stopped ({', '.join(statuses)}) with certified gaps of up to "
+        f"{max(gap for _, gap in ended):.3g}, more than {_tolerance(tol, problem)}: {remedies}, or "
+        "raise tol."
+    )
+
+
+def _tolerance(tol: float, problem: Problem) -> str:
+    at_zero = problem.at_zero
+    return f"tol * P(0) = {tol:.3g} * {at_zero:.3g} = {tol * at_zero:.3g}"
