@@ -11,7 +11,7 @@ import reference
 from fenchel.certificate import certify
 from fenchel.datasets import make_paper
 from fenchel.problem import Problem
-from fenchel.solvers import linear_program
+from fenchel.solvers import linear_program, primal_dual
 from fenchel.solvers.base import Start
 from fenchel.solvers.linear_program import LinearProgram
 from instances import INSTANCES, Instance
@@ -73,6 +73,7 @@ def test_the_method_before_goes_on_where_the_program_is_too_large(
 ) -> None:
     data = make_paper(30, rng=1)
     monkeypatch.setattr(linear_program, "ITERATIONS", 0)  # every program is given up
+    monkeypatch.setattr(primal_dual, "FINISH_NEWTON", 1e-4)
     result = fenchel.solve(data.X, data.y, lam=0.01, classes=data.classes, tol=1e-8)
     assert result.status == "converged"
     assert any("too large" in record.note for record in result.history)

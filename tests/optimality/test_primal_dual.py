@@ -16,7 +16,14 @@ from fenchel.losses import Hinge
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
-from fenchel.solvers.primal_dual import MOST, PrimalDual, _pruned
+from fenchel.solvers.linear_program import LinearProgram
+from fenchel.solvers.primal_dual import (
+    FINISH_NEWTON,
+    MOST,
+    PATIENCE_NEWTON,
+    PrimalDual,
+    _pruned,
+)
 from fenchel.solvers.proximal_newton import ProximalNewton
 from instances import INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
@@ -189,3 +196,17 @@ def test_steps_on_single_classes_begin_again_along_a_path_of_sparse_data() -> No
     start = Start(np.zeros((40, 3)))
     state = solver.follow(state, problem.with_penalty(5e-4), start, rng, 1)
     assert not state.by_class.slow
+
+
+@pytest.mark.parametrize("gap", [1e-5, 1e-8])
+@pytest.mark.parametrize("waited", [PATIENCE_NEWTON - 1, PATIENCE_NEWTON])
+def test_newton_steps_are_left_where_they_gain_no_more(gap: float, waited: int) -> None:
+    problem = make_problem(TAKEN[0])
+    solver, rng = PrimalDual(), np.random.default_rng(0)
+    state = solver.init(problem, Start(np.zeros((problem.d, problem.k))), rng, 1)
+    state.inner.gap = state.reference = gap * problem.at_zero
+    state.iteration = waited
+    solver.advance(state, 1)
+    at_its_end = gap < FINISH_NEWTON or waited == PATIENCE_NEWTON
+    assert isinstance(state.method, LinearProgram) == at_its_end
+    assert (state.before is not None) == at_its_end

@@ -30,8 +30,9 @@ PATIENCE, PATIENCE_SPARSE = 10, 120
 ROUGH, SMALL, MOST = 0.05, 0.1, 1000
 
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
-#: large, below this part of the gap at which it was.
-FINISH, AGAIN = 1e-5, 0.1
+#: large, below this part of the gap at which it was. Newton steps, which are faster than it as long
+#: as they gain, are left below the third gap, or when it did not halve in so many iterations.
+FINISH, AGAIN, FINISH_NEWTON, PATIENCE_NEWTON = 1e-4, 0.1, 1e-7, 20
 
 
 @dataclass
@@ -41,6 +42,7 @@ class State:
     inner: Any
     reference: float = np.inf  # the gap that has to halve, and since when
     since: int = 0
+    iteration: int = 0  # of the Newton steps
     finish: float = 0.0  # a gap at which a linear program is tried
     before: Any = None  # the method that was left for it, and its state
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
@@ -105,7 +107,9 @@ class PrimalDual(PenalisedSolver):
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
             if isinstance(state.method, ProximalNewton):
-                self._try_vertex(state)
+                if self._newton_is_at_its_end(state):
+                    self._try_vertex(state)
+                state.iteration += 1
             state.method.advance(state.inner, 1)
             if isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
                 state.check += state.method.iterations_to_check(state.problem, state.inner)
@@ -118,8 +122,7 @@ class PrimalDual(PenalisedSolver):
     def _hand_over_in_time(self, state: State) -> None:
         """Go on with Newton steps when hybrid gradient no longer pays."""
         inner = state.inner
-        if inner.gap <= 0.5 * state.reference:
-            state.reference, state.since = inner.gap, inner.iteration
+        self._watch(state, inner.iteration)
         sparse = np.count_nonzero(inner.now.V) < SPARSE * inner.now.V.size
         patience = max(PATIENCE_SPARSE, inner.iteration // 3) if sparse else PATIENCE
         if inner.iteration - state.since < patience:
@@ -133,9 +136,21 @@ class PrimalDual(PenalisedSolver):
             f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
             f"did not halve in the last {inner.iteration - state.since}"
         )
-        state.method = method
+        state.method, state.reference, state.since = method, np.inf, 0
         state.inner = inner = None  # its copy of X goes before another is made
         state.inner = method.init(state.problem, Start(U, point.V), rng, 1)
+
+    @staticmethod
+    def _watch(state: State, iteration: int) -> None:
+        """Remember when the gap halved last."""
+        if state.inner.gap <= 0.5 * state.reference:
+            state.reference, state.since = state.inner.gap, iteration
+
+    def _newton_is_at_its_end(self, state: State) -> bool:
+        """Whether Newton steps have reached what they are for, or gain no more."""
+        self._watch(state, state.iteration)
+        slow = state.iteration - state.since >= PATIENCE_NEWTON
+        return slow or bool(state.inner.gap <= FINISH_NEWTON * state.problem.at_zero)
 
     @staticmethod
     def _try_vertex(state: State) -> None:
