@@ -84,6 +84,8 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
         values = min(entries * n, HESSIAN_ENTRIES)
         step = STEP_SCORES * scores + 8 * (HESSIANS * entries**2 + HESSIAN_BLOCKS * values)
         work = max(work, step)
+    elif (d + 1) * k <= n:  # Newton steps from the start, with Hessians
+        work += 8 * HESSIANS * entries**2
     else:
         work += max(PACKED_BYTES * n * first_entries(d, k), 8 * HESSIANS * entries**2)
         if (n + d) * k <= DENSE_ENTRIES:
