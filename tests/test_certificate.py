@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import checker
 import reference
-from fenchel.certificate import Certificate, certify, for_smaller_penalty
+from fenchel.certificate import Certificate, certify, for_smaller_penalty, with_dual_point
 from fenchel.problem import Problem
 from instances import BY_NAME, LOSS_NAMES, Instance
 from support import make_problem
@@ -221,3 +221,16 @@ def test_norms_that_limit_nothing_are_bounded_instead(make, positive: bool) -> N
     assert larger.any()
     assert (found[larger] <= enough[larger]).all()
     assert (~larger).any()
+
+
+@every_case
+@every_loss
+def test_another_dual_point_gives_the_certificate_of_the_pair(name: str, loss: str) -> None:
+    instance = BY_NAME[name]
+    problem = make_problem(instance, loss)
+    (U, V), (_, other) = points(instance), points(instance, seed=1)
+    found = with_dual_point(problem, certify(problem, U, V), other, "another")
+    expected = certify(problem, U, other)
+    assert (found.primal, found.dual) == (expected.primal, expected.dual)
+    np.testing.assert_array_equal(found.V, expected.V)
+    check(found, instance, loss)

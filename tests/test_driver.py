@@ -13,7 +13,7 @@ import pytest
 import checker
 import fenchel
 from fenchel.certificate import Certificate
-from fenchel.driver import _Best, run
+from fenchel.driver import _Best, _may_be_sharper, run
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver
 from fenchel.solvers.mirror_prox import MirrorProx
@@ -361,3 +361,49 @@ def test_the_best_points_hold_one_u_and_one_v() -> None:
     assert found.U is lower.U
     assert found.V is higher.V
     assert (found.primal, found.dual) == (5.0, 3.0)
+
+
+class Sharpening(Scripted):
+    """A solver that is asked for a better dual point, and knows the labels' one."""
+
+    asked = 0
+
+    def sharpened(self, state: dict) -> np.ndarray:
+        self.asked += 1
+        problem = state["problem"]
+        return np.eye(problem.k)[problem.y]
+
+
+@pytest.mark.parametrize(
+    ("gap", "tol", "asked"),
+    [
+        (0.2, 0.9, False),  # still rough
+        (0.09, 0.9, True),  # has ended, and the bound may be better than that
+        (0.09, 0.01, True),  # its square is below the limit
+        (0.09, 0.008, False),
+        (1e-3, 1e-3, True),
+        (1e-13, 1e-3, False),  # nothing to gain
+    ],
+)
+def test_a_better_dual_point_is_asked_for_where_it_may_end_the_run(gap, tol, asked) -> None:
+    assert _may_be_sharper(2.0 * gap, Budget(tol=tol), 2.0) == asked
+    assert _may_be_sharper(2.0 * gap, Budget(tol=0.0, gap=2.0 * tol), 2.0) == asked
+
+
+def test_a_worse_dual_point_changes_nothing(monkeypatch) -> None:
+    monkeypatch.setattr("fenchel.driver._may_be_sharper", lambda *_: True)
+    problem, budget = make_problem(INSTANCE), Budget(tol=0.0, max_iter=3)
+    plain = run(problem, Scripted({}), budget)
+    solver = Sharpening({})
+    found = run(problem, solver, budget)
+    assert solver.asked == 3
+    assert [r.dual for r in found.history] == [r.dual for r in plain.history]
+    assert found.certificate.dual == plain.certificate.dual > 0.0
+
+
+def test_no_better_dual_point_is_asked_for_when_the_time_is_over(monkeypatch) -> None:
+    monkeypatch.setattr("fenchel.driver._may_be_sharper", lambda *_: True)
+    solver = Sharpening({})
+    outcome = run(make_problem(INSTANCE), solver, Budget(tol=0.0, max_time=1e-9))
+    assert outcome.status == Status.MAX_TIME
+    assert solver.asked == 0

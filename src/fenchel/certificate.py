@@ -72,7 +72,23 @@ class Certificate:
 
 def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
-    U, V = _onto_signs(problem, U), _onto_simplex(V)
+    V, dual = _dual_bound(problem, V)
+    U = _onto_signs(problem, U)
+    if problem.radius is not None:
+        U = _into_ball(problem, U)
+    kind = "penalised" if problem.radius is None else "ball"
+    return Certificate(U, V, problem.primal(U), dual, kind, point)
+
+
+def with_dual_point(problem: Problem, known: Certificate, V: Matrix, point: str) -> Certificate:
+    """The certificate of the same U with another dual point: the primal value is known."""
+    V, dual = _dual_bound(problem, V)
+    return Certificate(known.U, V, known.primal, dual, known.problem, point)
+
+
+def _dual_bound(problem: Problem, V: Matrix) -> tuple[Matrix, float]:
+    """The dual point that is made of V, and the lower bound on the optimum that it gives."""
+    V = _onto_simplex(V)
     repair = Repair.of(problem) if problem.radius is None else None
     bounds = problem.lam * problem.penalty_factor
     # an equality holds but for rounding, of which V' has s times as much
@@ -86,13 +102,9 @@ def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Cert
     # norms up to these bind no V' (and no ball's dual value): larger values that do not will do
     norms = problem.gradient_row_norms(V, (1 - SAFETY) * bounds / limit)
     if problem.radius is None:
-        V, dual = _feasible(problem, V, norms, bounds, limit)
-        kind = "penalised"
-    else:
-        U = _into_ball(problem, U)
-        dual = -problem.conjugate(V) - problem.radius * max(0.0, float((norms - bounds).max()))
-        kind = "ball"
-    return Certificate(U, V, problem.primal(U), dual, kind, point)
+        return _feasible(problem, V, norms, bounds, limit)
+    excess = max(0.0, float((norms - bounds).max()))
+    return V, -problem.conjugate(V) - problem.radius * excess
 
 
 def for_smaller_penalty(problem: Problem, known: Certificate, lam: float) -> Certificate:

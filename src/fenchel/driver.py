@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.certificate import Certificate, certify
+from fenchel.certificate import Certificate, certify, with_dual_point
 from fenchel.free_features import MAX_FREE, too_many
 from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
@@ -27,6 +27,9 @@ WITHOUT_BOUND = 100
 
 #: Points with more entries than this are kept sparse where the driver makes them.
 DENSE_ENTRIES = 1 << 25
+
+#: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
+ROUGH, SHARPEST = 0.1, 1e-12
 
 Callback = Callable[[Record], object]
 
@@ -157,10 +160,15 @@ def _iterate(
             iteration += steps
             # twice as many steps while a slice is short, fewer when it was long
             slice_steps = max(1, int(steps * min(2.0, SLICE_SECONDS / max(spent, 1e-9))))
-            if budget.max_time is not None and time.perf_counter() - began >= budget.max_time:
+            if _over(budget, began):
                 break
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
+            if _may_be_sharper(best.gap, budget, problem.at_zero) and not _over(budget, began):
+                clock = time.perf_counter()
+                V = solver.sharpened(state)
+                seconds += time.perf_counter() - clock
+                followed = _with_better_dual(problem, followed, V, best)
         history.append(_record(iteration, iteration * pace, seconds, followed, best, began,
                                solver.note(state)))  # fmt: skip
         del followed  # its V is as large as the scores
@@ -221,6 +229,32 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
         certificates.append(certificate)
         best.update(certificate)
     return certificates[0]
+
+
+def _over(budget: Budget, began: float) -> bool:
+    return budget.max_time is not None and time.perf_counter() - began >= budget.max_time
+
+
+def _may_be_sharper(gap: float, budget: Budget, at_zero: float) -> bool:
+    """Whether a dearer dual point is worth its price.
+
+    Its gap is about the square of the one at hand, in units of P(0), if the point is no longer
+    rough. It is asked for where that may end the run, and once more where the run has ended: the
+    bound that is handed out should tell how good the point is.
+    """
+    goal = max(budget.tol, (budget.gap or 0.0) / at_zero)
+    return SHARPEST < gap <= at_zero * min(ROUGH, max(goal, np.sqrt(goal)))
+
+
+def _with_better_dual(
+    problem: Problem, followed: Certificate, V: Matrix | None, best: _Best
+) -> Certificate:
+    """The certificate with a dual point in place of its own, if there is one and it is better."""
+    if V is None:
+        return followed
+    sharper = with_dual_point(problem, followed, V, f"{followed.point} (dual: linearised)")
+    best.update(sharper)
+    return sharper if sharper.dual > followed.dual else followed
 
 
 def _quietly() -> np.errstate:

@@ -330,7 +330,7 @@ def test_alpha_is_one_over_c_times_the_weights(iris, weighted):
     weights = np.random.default_rng(0).integers(1, 4, y.size) if weighted else np.ones(y.size)
     peer = LogisticRegression(l1_ratio=1, C=0.5, solver="saga", tol=1e-7, max_iter=10_000)
     peer.fit(X, y, weights)
-    model = SparseLinearClassifier("softmax", alpha=1 / (0.5 * weights.sum()), tol=1e-8)
+    model = SparseLinearClassifier("softmax", alpha=1 / (0.5 * weights.sum()), tol=1e-12)
     model.fit(X, y, weights)
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-4)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.datasets import load_digits
 
 import fenchel
 import reference
@@ -25,7 +26,7 @@ from fenchel.solvers.primal_dual import (
     _pruned,
 )
 from fenchel.solvers.proximal_newton import ProximalNewton
-from instances import INSTANCES, LOSS_NAMES, Instance
+from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
 
 TAKEN = [i for i in INSTANCES if refusal("primal-dual", "hinge", i) is None]
@@ -210,3 +211,44 @@ def test_newton_steps_are_left_where_they_gain_no_more(gap: float, waited: int) 
     at_its_end = gap < FINISH_NEWTON or waited == PATIENCE_NEWTON
     assert isinstance(state.method, LinearProgram) == at_its_end
     assert (state.before is not None) == at_its_end
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("fit_intercept", [False, True], ids=["none", "intercept"])
+def test_the_bound_of_a_smooth_loss_tells_how_good_the_point_is(sparse, fit_intercept) -> None:
+    """The gap of V itself is some hundred times what U is above the optimum."""
+    X, y = load_digits(return_X_y=True)
+    X = sp.csr_array(X[::4] / 16) if sparse else X[::4] / 16
+    arguments = {"loss": "softmax", "lam": 3e-3, "fit_intercept": fit_intercept}
+    optimum = fenchel.solve(X, y[::4], tol=1e-10, **arguments).dual
+    for tol in (1e-3, 1e-5):
+        result = fenchel.solve(X, y[::4], tol=tol, **arguments)
+        assert result.status == "converged"
+        assert 0.0 <= result.gap <= 3.0 * (result.primal - optimum) + 1e-9
+
+
+def test_the_step_of_a_sharpened_dual_point_is_taken_next() -> None:
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    method.advance(state, 2)
+    before = state.value + problem.lam * np.abs(state.entries.u).sum()
+    V = method.sharpened(state)
+    step = state.entries.u + state.step
+    assert V is not None
+    method.advance(state, 1)
+    np.testing.assert_array_equal(state.entries.u, step)
+    assert state.value + problem.lam * np.abs(state.entries.u).sum() < before
+    assert state.step is None
+
+
+def test_a_known_step_is_forgotten_with_its_penalty() -> None:
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    method, rng = ProximalNewton(), np.random.default_rng(0)
+    state = method.init(problem, None, rng, 1)
+    method.advance(state, 2)
+    method.sharpened(state)
+    start = Start(method.points(state)[0].U, None)
+    state = method.follow(state, problem.with_penalty(0.5 * problem.lam), start, rng, 1)
+    assert state.step is None
+    assert not state.looked

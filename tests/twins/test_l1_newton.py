@@ -8,8 +8,11 @@ import scipy.sparse as sp
 
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
+from fenchel.kernels.class_blocks import linearise
 from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.problem import Problem
 from fenchel.solvers import l1_model
+from fenchel.solvers.linearised import linearised
 from fenchel.solvers.working_set import ROW_COST, Columns, Entries, violators
 from instances import BY_NAME
 from support import make_problem
@@ -38,8 +41,6 @@ def gathered(request, setting):
     _, V, w, _, entries, columns, _ = setting
     if request.param == "packed":
         return columns.pack(entries, curvature_columns(V, w, entries.classes))
-    if not columns.sparse:
-        pytest.skip("a dense X is always gathered")
     return columns.share(entries, V, w)
 
 
@@ -145,6 +146,39 @@ def test_frequent_features_are_not_gathered_for_every_class() -> None:
     assert positions[0].size == N * K
 
 
+def test_dense_features_are_gathered_as_long_as_they_are_fewer_than_those_of_x() -> None:
+    columns = Columns.of(make_design(np.ones((N, D))))
+    V = np.full((N, K), 1.0 / K)
+    few, many = (Entries(np.arange(m) % D, np.arange(m) // D, np.zeros(m)) for m in (D, D + 1))
+    assert columns.packs(few, V)
+    assert not columns.packs(many, V)
+    assert columns.packs(many, np.eye(K)[np.arange(N) % K])
+    packed, _ = columns.share(many, V, np.full(N, 1.0 / N))
+    assert np.shares_memory(packed[-1], columns.data[0])
+
+
+def test_the_dual_point_of_a_model_has_its_gradient(setting) -> None:
+    """``X^T (V' - Y)`` is ``G_U + H s`` on all entries, as long as no row leaves the simplex."""
+    X, _, w, y, entries, columns, rng = setting
+    problem = Problem.from_data(X, y, loss="softmax", lam=0.1, classes=range(K), sample_weight=w)
+    V = rng.dirichlet(np.ones(K), N)
+    s = 1e-2 * rng.standard_normal(entries.u.size)
+    found, left = linearised(problem, columns, entries, s, V)
+    assert left == 0
+    H, everything = full_hessian(X, V, w), entries.matrix(s, (D, K)).toarray().T.ravel()
+    expected = X.T @ (w[:, None] * (V - np.eye(K)[y])) + (H @ everything).reshape(K, D).T
+    np.testing.assert_allclose(problem.gradient(found), expected, atol=1e-14)
+
+
+def test_rows_that_leave_the_simplex_are_brought_back_and_counted() -> None:
+    V = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    D = np.array([[0.1, 0.0, -0.1], [20.0, 10.0, 0.0]])
+    inside = V[0] + V[0] * (D[0] - V[0] @ D[0])
+    assert linearise(V, V, D) == 1
+    # 0.1 + 0.1 (20 - 3), 0.1 + 0.1 (10 - 3) and a negative one
+    np.testing.assert_allclose(D, [inside, [1.8 / 2.6, 0.8 / 2.6, 0.0]], atol=1e-15)
+
+
 @pytest.mark.parametrize("positive", [False, True], ids=["both signs", "positive"])
 @pytest.mark.parametrize("direct", [False, True], ids=["conjugate gradients", "direct"])
 def test_model_is_minimised(setting, gathered, direct, positive) -> None:
@@ -162,7 +196,7 @@ def test_model_is_minimised(setting, gathered, direct, positive) -> None:
     else:
         s, _ = l1_model.minimise_packed(
             entries.klass, packed, positions, g, before, penalty, below, damping, 1e-10,
-            50, 5, 200,
+            l1_model.Effort(rounds=50, sweeps=5, cg=200, products=0),
         )  # fmt: skip
     u, slope = before + s, g + H @ s
     assert not positive or (u >= 0).all()

@@ -225,3 +225,31 @@ def dense_residual(
             R[i, l] = w * V[i, start + l]
         if start <= y[i] < start + width:
             R[i, y[i] - start] -= w
+
+
+@njit(cache=True, nogil=True)
+def linearise(V, H, D):
+    """``D <- V + H D - H <H, D> / sum(H)``, row by row; returns how many rows had to be repaired.
+
+    The rows of V sum to one, and so do the new ones. Where some entries would be negative, they
+    become zero, and the rest is divided by its sum.
+    """
+    n, k = V.shape
+    repaired = 0
+    for i in range(n):
+        total, mean = 0.0, 0.0
+        for l in range(k):
+            total += H[i, l]
+            mean += H[i, l] * D[i, l]
+        mean = mean / total if total > 0.0 else 0.0
+        total, negative = 0.0, False
+        for l in range(k):
+            D[i, l] = V[i, l] + H[i, l] * (D[i, l] - mean)
+            if D[i, l] < 0.0:
+                D[i, l], negative = 0.0, True
+            total += D[i, l]
+        if negative:
+            repaired += 1
+            for l in range(k):
+                D[i, l] /= total
+    return repaired

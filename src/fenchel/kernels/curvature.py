@@ -154,13 +154,18 @@ def curvature_everywhere(
     row = np.empty(n * classes.size, np.int32)
     weight = np.empty(row.size)
     share = np.empty(row.size)
+    part = np.empty(n)  # one over the sum of a row
     for i in range(n):
         total = _sum(H[i])
+        part[i] = 1.0 / total if total > 0.0 else 0.0
+    for first in range(0, n, STRIDE):  # blocks: H is read by rows, and what is made by columns
+        last = min(first + STRIDE, n)
         for t in range(classes.size):
-            p, h = t * n + i, H[i, classes[t]]
-            row[p] = i
-            weight[p] = weights[i] * h
-            share[p] = h / total if total > 0.0 else 0.0
+            for i in range(first, last):
+                p, h = t * n + i, H[i, classes[t]]
+                row[p] = i
+                weight[p] = weights[i] * h
+                share[p] = h * part[i]
     return row, weight, share
 
 

@@ -84,6 +84,22 @@ def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _dot(e, packed, values):
+    """The values of X of entry e times those at its positions."""
+    start, stop, base, position, x = packed
+    low, high, first = start[e], stop[e], base[e]
+    total = 0.0
+    if high > low and position[high - 1] - position[low] == high - low - 1:
+        first += position[low]  # neighbours: no index is needed
+        for q in range(high - low):
+            total += x[low + q] * values[first + q]
+    else:
+        for q in range(low, high):
+            total += x[q] * values[first + position[q]]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def multiply(face, packed, positions, damping, d, D, mean, out):
     """``out = H d`` on the face; D and mean are working space.
 
@@ -109,17 +125,7 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
     for p in range(D.size):
         D[p] = weight[p] * (D[p] - mean[row[p]])
     for b in range(face.size):
-        e = face[b]
-        low, high, first = start[e], stop[e], base[e]
-        total = 0.0
-        if high > low and position[high - 1] - position[low] == high - low - 1:
-            first += position[low]
-            for q in range(high - low):
-                total += x[low + q] * D[first + q]
-        else:
-            for q in range(low, high):
-                total += x[q] * D[first + position[q]]
-        out[b] = damping[e] * d[b] + total
+        out[b] = damping[face[b]] * d[b] + _dot(face[b], packed, D)
 
 
 @njit(cache=True, nogil=True)
@@ -143,12 +149,7 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
                 p = base[e] + position[q]
                 space[p] = x[q] * weight[p] * (1.0 - share[p])
             for b in range(a + 1):
-                f = face[low + b]
-                total = 0.0
-                for q in range(start[f], stop[f]):
-                    total += x[q] * space[base[f] + position[q]]
-                K[a, b] = total
-                K[b, a] = total
+                K[a, b] = K[b, a] = _dot(face[low + b], packed, space)
             K[a, a] += damping[e]
             for q in range(start[e], stop[e]):
                 space[base[e] + position[q]] = 0.0

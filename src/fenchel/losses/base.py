@@ -25,6 +25,9 @@ class Loss(ABC):
     #: True where f is strongly convex in v, so that the loss is differentiable in z.
     smooth: bool = False
 
+    #: True where the maximising v is differentiable in z as well, with ``curvature`` as derivative.
+    twice_differentiable: bool = False
+
     def check_classes(self, k: int) -> None:  # noqa: B027 (most losses fit any k)
         """Raise where the loss does not fit k classes."""
 

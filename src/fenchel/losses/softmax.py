@@ -18,6 +18,7 @@ class Softmax(Loss):
 
     name: ClassVar[str] = "softmax"
     smooth = True
+    twice_differentiable = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self.value_and_argmax(Z, y)[0]

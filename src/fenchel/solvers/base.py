@@ -76,6 +76,13 @@ class Solver(ABC):
     def points(self, state: Any) -> list[Point]:
         """The candidates of the moment; the first is the one that the history follows."""
 
+    def sharpened(self, state: Any) -> np.ndarray | None:
+        """A dual point that is better and dearer than that of ``points``, where there is one.
+
+        The driver asks for it where it may end the run; the state may keep what was found.
+        """
+        return None
+
     @abstractmethod
     def passes(self, problem: Problem) -> float:
         """Readings of all of X in one iteration."""

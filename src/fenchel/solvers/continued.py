@@ -44,6 +44,9 @@ class Continued(Solver):
     def points(self, state: Any) -> list[Point]:
         return self.solver.points(state)
 
+    def sharpened(self, state: Any) -> np.ndarray | None:
+        return self.solver.sharpened(state)
+
     def passes(self, problem: Problem) -> float:
         return self.solver.passes(problem)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -43,6 +44,19 @@ SHORTER = 0.4
 ROUNDS, SWEEPS, SOLVES = 20, 3, 5
 
 
+class Effort(NamedTuple):
+    """How much work is put into a model whose Hessian is not formed, and when it is formed.
+
+    Rounds of so many sweeps and at most so many conjugate gradient iterations; the Hessian is
+    formed where it costs no more than so many products with it.
+    """
+
+    rounds: int
+    sweeps: int
+    cg: int
+    products: float
+
+
 def minimise_model(
     klass: np.ndarray,
     packed: tuple,
@@ -53,9 +67,7 @@ def minimise_model(
     below: np.ndarray,
     damping: np.ndarray,
     tol: float,
-    rounds: int,
-    sweeps: int,
-    max_cg: int,
+    effort: Effort,
 ) -> tuple[np.ndarray, int]:
     """Minimise the model to ``tol`` in the subgradient, or as far as the limits allow.
 
@@ -69,9 +81,7 @@ def minimise_model(
         if forms_hessian(size, min(_rows(row), row.size // 2)):
             H = hessian(klass, packed, positions, damping)
             return minimise_dense(H, g, u, penalty, below, tol), 0
-        return minimise_packed(
-            klass, packed, positions, g, u, penalty, below, damping, tol, rounds, sweeps, max_cg
-        )
+        return minimise_packed(klass, packed, positions, g, u, penalty, below, damping, tol, effort)
 
 
 def forms_hessian(size: int, n_rows: int, blas: bool = False) -> bool:
@@ -164,9 +174,7 @@ def minimise_packed(
     below: np.ndarray,
     damping: np.ndarray,
     tol: float,
-    rounds: int,
-    sweeps: int,
-    max_cg: int,
+    effort: Effort,
 ) -> tuple[np.ndarray, int]:
     """The same minimisation without forming H."""
     row, weight, _ = positions
@@ -177,8 +185,8 @@ def minimise_packed(
     diagonal = np.empty(u.size)
     kernels.diagonal_of(packed, positions, diagonal)
     n_iter = 0
-    for _ in range(rounds):
-        for _ in range(sweeps):
+    for _ in range(effort.rounds):
+        for _ in range(effort.sweeps):
             change = kernels.sweep(
                 packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
             )
@@ -192,7 +200,7 @@ def minimise_packed(
         if face.size == 0 or np.abs(residual).max() <= 0.3 * tol:
             continue
         d, used = conjugate_gradients(
-            face, klass, packed, positions, damping, residual, 0.3 * tol, max_cg, spare
+            face, klass, packed, positions, damping, residual, 0.3 * tol, effort.cg, spare
         )
         n_iter += used
         before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)

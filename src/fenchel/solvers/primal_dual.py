@@ -169,6 +169,9 @@ class PrimalDual(PenalisedSolver):
     def points(self, state: State) -> list[Point]:
         return state.method.points(state.inner)
 
+    def sharpened(self, state: State) -> np.ndarray | None:
+        return state.method.sharpened(state.inner)
+
     def passes(self, problem: Problem) -> float:
         return 2.0
 

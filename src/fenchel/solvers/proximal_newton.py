@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +27,17 @@ from fenchel.solvers.class_newton import (
     costs,
     few_coefficients,
 )
-from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, minimise_dense, minimise_model
+from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, Effort, minimise_dense, minimise_model
+from fenchel.solvers.linearised import (
+    CLOSE,
+    EFFORT,
+    LEAST_DAMPING,
+    LEFT,
+    ROUNDS,
+    linearised,
+    linearises,
+    near_bounds,
+)
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
 from fenchel.threads import one_thread
@@ -92,6 +102,8 @@ class State:
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
+    step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
+    looked: bool = False  # the working set is that of V, since a dual point was sharpened
 
 
 class ProximalNewton(PenalisedSolver):
@@ -143,6 +155,7 @@ class ProximalNewton(PenalisedSolver):
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         state.problem, state.gap = problem, np.inf
+        state.step, state.looked = None, False  # of another problem
         U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
         state.Z = problem.design.matmul(U)  # afresh: no rounding adds up along a path
         if state.centre is not None:
@@ -155,11 +168,15 @@ class ProximalNewton(PenalisedSolver):
         return state
 
     def advance(self, state: State, n_steps: int) -> None:
-        problem = state.problem
-        small = problem.n * problem.d * problem.k < SMALL_WORK
-        with one_thread() if small else nullcontext():
+        with self._threads(state.problem):
             for _ in range(n_steps):
                 self._iterate(state)
+
+    @staticmethod
+    def _threads(problem: Problem) -> AbstractContextManager:
+        """One thread where several would wait for each other more than they work."""
+        small = problem.n * problem.d * problem.k < SMALL_WORK
+        return one_thread() if small else nullcontext()
 
     def points(self, state: State) -> list[Point]:
         problem = state.problem
@@ -175,11 +192,58 @@ class ProximalNewton(PenalisedSolver):
     def iterations_per_check(self, problem: Problem) -> int:
         return 1
 
-    def _iterate(self, state: State) -> None:
-        problem = state.problem
+    def sharpened(self, state: State) -> np.ndarray | None:
+        """The dual point of the Newton model (:mod:`.linearised`), whose step comes next."""
+        if not linearises(state.problem):
+            return None
+        with self._threads(state.problem):
+            return self._linearised(state)
+
+    def _linearised(self, state: State) -> np.ndarray | None:
+        """Solve the model until no entry outside of it matters, a few times at most."""
+        problem, limit = state.problem, self._most_new(state)
+        new = near_bounds(problem, state.V, limit)
+        for _ in range(ROUNDS):
+            state.entries, state.looked = state.entries.with_new(*new), True
+            error, g, penalty = self._subgradient(state)
+            if error > problem.lam:
+                return None
+            close = CLOSE * error * error / problem.lam
+            state.step, _ = self._minimise(state, g, penalty, close, LEAST_DAMPING, EFFORT)
+            V, left = linearised(problem, state.columns, state.entries, state.step, state.V)
+            if left > LEFT * problem.n:
+                break
+            feature, klass, excess, _ = violators(problem, V, limit)
+            if excess.size == 0 or excess.max() <= close:
+                break
+            new = np.append(new[0], feature), np.append(new[1], klass)
+        return V
+
+    @staticmethod
+    def _most_new(state: State) -> int:
+        """How many entries the next working set may take in."""
         least = 0 if state.by_class is None else NEW_BY_CLASS
-        limit = most_new(problem, int(np.count_nonzero(state.entries.u)), least)
+        return most_new(state.problem, int(np.count_nonzero(state.entries.u)), least)
+
+    def _iterate(self, state: State) -> None:
         state.work = 0.0
+        if state.step is not None and self._take_known_step(state):
+            return
+        if not state.looked:
+            self._look(state)
+        state.looked = False
+        progress = state.by_class
+        if progress is None or progress.slow:
+            self._newton_steps(state)
+        else:
+            self._class_steps(state, progress)
+            if progress.slow:
+                state.damping = self._first_damping(state)
+        self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
+
+    def _look(self, state: State) -> None:
+        """Look at all features for what belongs to the working set, and move the centre in time."""
+        problem, limit = state.problem, self._most_new(state)
         feature, klass, _, scale = violators(problem, state.V, limit)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
@@ -191,14 +255,13 @@ class ProximalNewton(PenalisedSolver):
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
             feature, klass, _, scale = violators(problem, state.V, limit)
         state.entries = state.entries.with_new(feature, klass)
-        progress = state.by_class
-        if progress is None or progress.slow:
-            self._newton_steps(state)
-        else:
-            self._class_steps(state, progress)
-            if progress.slow:
-                state.damping = self._first_damping(state)
-        self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
+
+    def _take_known_step(self, state: State) -> bool:
+        """Make the step of the model that a dual point was taken from, if it is a good one."""
+        _, g, penalty = self._subgradient(state)
+        assert state.step is not None
+        t, state.step, state.looked = self._move(state, state.step, g, penalty), None, False
+        return t == 1.0
 
     def _newton_steps(self, state: State) -> None:
         """Solve the working set by Newton steps."""
@@ -355,36 +418,60 @@ class ProximalNewton(PenalisedSolver):
 
     def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
         """One damped Newton step with line search; False where no decrease is left."""
-        problem, entries = state.problem, state.entries
-        largest = state.eta if state.centre is not None else 1.0
-        damping = np.maximum(
-            state.damping * largest * state.curvature[entries.feature], 1e-12 * error
-        )
-        below = self._below(state, penalty)
         sparse = state.centre is not None and state.columns.sparse
         few_cg, many_cg, most_cg = CG_SPARSE if sparse else CG
+        effort = Effort(2, 5, most_cg, PRODUCTS * min(1.0, DAMPED / state.damping))
+        s, n_cg = self._minimise(state, g, penalty, 0.1 * error, state.damping, effort)
+        t = self._move(state, s, g, penalty)
+        if t < 1.0:
+            state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
+        elif n_cg > many_cg:
+            state.damping = min(1.0, 2 * state.damping)
+        elif n_cg < few_cg:
+            state.damping = max(1e-9, 0.3 * state.damping)
+        return t >= SHORTEST
+
+    def _minimise(
+        self,
+        state: State,
+        g: np.ndarray,
+        penalty: np.ndarray,
+        tol: float,
+        damping: float,
+        effort: Effort,
+    ) -> tuple[np.ndarray, int]:
+        """The step that minimises the damped model, and its conjugate gradient iterations.
+
+        ``tol`` and ``effort`` are those of :func:`.l1_model.minimise_model`.
+        """
+        problem, entries = state.problem, state.entries
+        largest = state.eta if state.centre is not None else 1.0
+        damped = np.maximum(damping * largest * state.curvature[entries.feature], 1e-11 * tol)
+        below, size = self._below(state, penalty), entries.u.size
         h = problem.loss.curvature(state.V, state.eta)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has
             h[state.centre > 0.0] = state.eta
             state.moved = False
-        size = entries.u.size
-        H = self._hessian(state, h)
+        H = self._hessian(state, h, damping, effort.products)
         if H is not None:
-            H[np.arange(size), np.arange(size)] += damping
-            s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
+            H[np.arange(size), np.arange(size)] += damped
+            return minimise_dense(H, g, entries.u, penalty, below, tol), 0
+        if state.columns.packs(entries, h):
+            curvature = curvature_columns(h, problem.weights, entries.classes)
+            packed, positions = state.columns.pack(entries, curvature)
         else:
-            if state.columns.packs(entries, h):
-                curvature = curvature_columns(h, problem.weights, entries.classes)
-                packed, positions = state.columns.pack(entries, curvature)
-            else:
-                packed, positions = state.columns.share(entries, h, problem.weights)
-            del h  # as large as the scores
-            s, n_cg = minimise_model(
-                entries.klass, packed, positions, g, entries.u, penalty, below,
-                damping, 0.1 * error, 2, 5, most_cg,
-            )  # fmt: skip
-            state.work += (20.0 + 2.0 * n_cg) * float((packed[1] - packed[0]).sum())
+            packed, positions = state.columns.share(entries, h, problem.weights)
+        del h  # as large as the scores
+        s, n_cg = minimise_model(
+            entries.klass, packed, positions, g, entries.u, penalty, below, damped, tol, effort
+        )
+        state.work += (20.0 + 2.0 * n_cg) * float((packed[1] - packed[0]).sum())
+        return s, n_cg
+
+    def _move(self, state: State, s: np.ndarray, g: np.ndarray, penalty: np.ndarray) -> float:
+        """Go along the step s as far as the objective falls; returns the part t that was gone."""
+        entries = state.entries
         move = state.columns.along(state.Z, entries, s)
         before = state.value + penalty @ np.abs(entries.u)
         slope = g @ s + penalty @ (np.abs(entries.u + s) - np.abs(entries.u))
@@ -398,16 +485,10 @@ class ProximalNewton(PenalisedSolver):
             t *= 0.5
             move(-t)
         entries.u = entries.u + (s if t == 1.0 else t * s)
-        if t < 1.0:
-            state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
-        elif n_cg > many_cg:
-            state.damping = min(1.0, 2 * state.damping)
-        elif n_cg < few_cg:
-            state.damping = max(1e-9, 0.3 * state.damping)
-        return t >= SHORTEST
+        return t
 
     @staticmethod
-    def _hessian(state: State, h: np.ndarray) -> np.ndarray | None:
+    def _hessian(state: State, h: np.ndarray, damping: float, products: float) -> np.ndarray | None:
         """The Hessian on the working set, or None where conjugate gradients are the cheaper way."""
         columns, entries, weights = state.columns, state.entries, state.problem.weights
         if columns.sparse or entries.u.size > BLAS_SIZE:
@@ -416,13 +497,12 @@ class ProximalNewton(PenalisedSolver):
         work = min(by_rows, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK / 8 if state.centre is None and many(h) else ROW_WORK
-        most_products = PRODUCTS * min(1.0, DAMPED / state.damping)
-        if work > most or work + solves > most_products * product:
+        if work > most or work + solves > products * product:
             return None
         state.work += work
         if by_rows < by_blas:
             return columns.row_hessian(entries, h, weights)
-        rough = state.damping >= SINGLE
+        rough = damping >= SINGLE
         feature_size = np.sqrt(state.curvature) if rough else None
         return columns.dense_hessian(entries, h, weights, feature_size)
 

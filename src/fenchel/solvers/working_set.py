@@ -312,15 +312,23 @@ class Columns:
         The classes share an intercept and the frequent features of long rows: where most samples
         have curvature, what is gathered of them can take far more memory than all scores.
         """
+        if not self.sparse:  # where the classes share features, what is gathered is larger than X
+            return entries.u.size <= self.data[0].shape[0] or not many(h)
         most = MOST_PACKED * h.shape[0] * entries.classes.size
-        return not self.sparse or self.stored(entries) <= most or not many(h)
+        return self.stored(entries) <= most or not many(h)
 
     def share(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
         """The same as :meth:`pack` with a position for every sample, with curvature or not."""
-        indptr, indices, x, n = self.data
+        indptr, indices, x, n = self.data if self.sparse else self._as_sparse()
         classes, code = np.unique(entries.klass, return_inverse=True)
         packed = indptr[entries.feature], indptr[entries.feature + 1], n * code, indices, x
         return packed, curvature.curvature_everywhere(h, weights, classes)
+
+    def _as_sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Dense columns as (indptr, indices, values, n)."""
+        (Xt,) = self.data
+        d, n = Xt.shape
+        return n * np.arange(d + 1), np.tile(np.arange(n, dtype=np.int32), d), Xt.ravel(), n
 
 
 def violators(

@@ -1,0 +1,60 @@
+"""A dual point to second order: the dual point of a Newton model in place of that of U.
+
+The dual point V of a smooth loss that belongs to U violates its constraints by the error of U, and
+moving it into them costs as much: the gap is of first order, while U is only of second order above
+the optimum. The Newton model at U knows better. With its step s, and h the curvature of a row,
+
+    V' = V + diag(h) D - h <h, D> / sum(h),        D = X s
+
+has the gradient ``X^T (V' - Y) = G_U + H s`` of the model, which meets the constraints once the
+model is minimised over all entries that matter: the non-zeros, and those close to their bounds.
+What is left is of second order in s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel.kernels.class_blocks import linearise
+from fenchel.problem import Problem
+from fenchel.solvers.l1_model import Effort
+from fenchel.solvers.working_set import Columns, Entries, violators
+
+#: Entries whose dual constraint is within this part of its bound belong to the model.
+NEAR = 0.95
+
+#: The model is solved to this part of the square of the error of U, in units of the penalty.
+CLOSE = 0.01
+
+#: Damping of the model, which must be that of the problem, and what is put into it.
+LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=6, sweeps=1, cg=150, products=300)
+
+#: How often the model is solved at most, each time with the entries that V' violates.
+ROUNDS = 3
+
+#: Not again where more than this part of the rows would leave the simplex: the model is no good.
+LEFT = 0.02
+
+#: No more entries of V than this: the point is another array of the size of the scores.
+MOST = 1 << 25
+
+
+def linearises(problem: Problem) -> bool:
+    """Whether there is such a point: where V is differentiable in the scores, and not too large."""
+    fits = problem.n * problem.k <= MOST
+    return problem.loss.twice_differentiable and problem.lam > 0.0 and fits
+
+
+def near_bounds(problem: Problem, V: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries (feature, class) close to their bounds or beyond, at most so many."""
+    return violators(problem.with_penalty(NEAR * problem.lam), V, limit)[:2]
+
+
+def linearised(
+    problem: Problem, columns: Columns, entries: Entries, s: np.ndarray, V: np.ndarray
+) -> tuple[np.ndarray, int]:
+    """V' for the step s of the entries, and how many rows would have left the simplex."""
+    D, left = columns.product(entries, s, problem.k), 0
+    for rows in problem.row_blocks():
+        left += linearise(V[rows], problem.loss.curvature(V[rows], 1.0), D[rows])
+    return D, left
