@@ -41,14 +41,18 @@ def test_the_smoothed_hinge_loss_is_that_of_its_proximal_step(k: int, eta: float
     rng = np.random.default_rng(k)
     n, loss = 40, get_loss("hinge")
     V0, Z, y = sparse_rows(rng, n, k, 2), rng.standard_normal((n, k)), rng.integers(0, k, n)
+    Z[np.arange(10), y[:10]] += 9.0 + 3.0 / eta  # far on the right side
     V, expected = np.empty((n, k)), np.empty((n, k))
     losses = Loss.smoothed(loss, V0, Z, eta, y, expected)
     for before in (np.zeros((n, k)), rng.random((n, k)), expected):
         V[:] = before  # whatever support it begins with
         found = loss.smoothed(V0, Z, eta, y, V)
         np.testing.assert_allclose(V, expected, atol=1e-9)
+        np.testing.assert_array_equal(V[:10], np.eye(k)[y[:10]])  # what one pass tells
         np.testing.assert_allclose(V.sum(axis=1), 1.0, rtol=1e-9)
         np.testing.assert_allclose(found, losses, atol=1e-9)
+    Z[3, 0] = np.nan
+    assert np.isnan(loss.smoothed(V0, Z, eta, y, V)[3])  # no row is taken for settled
 
 
 @pytest.mark.parametrize("positive", [False, True])

@@ -29,7 +29,15 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, minimise_dense, minimise_model
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
+from fenchel.solvers.working_set import (
+    Columns,
+    Entries,
+    Hessian,
+    full_gradient,
+    many,
+    most_new,
+    violators,
+)
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -92,6 +100,8 @@ class State:
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
+    gradient: np.ndarray | None = None  # all of G_U at V, where that is known
+    hessian: Hessian | None = None  # on the entries as they are, for the next step to change
 
 
 class ProximalNewton(PenalisedSolver):
@@ -180,7 +190,8 @@ class ProximalNewton(PenalisedSolver):
         least = 0 if state.by_class is None else NEW_BY_CLASS
         limit = most_new(problem, int(np.count_nonzero(state.entries.u)), least)
         state.work = 0.0
-        feature, klass, _, scale = violators(problem, state.V, limit)
+        state.gradient = full_gradient(problem, state.V)
+        feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
             state.eta *= ETA_GROWTH
@@ -189,8 +200,9 @@ class ProximalNewton(PenalisedSolver):
             state.moved = state.columns.sparse
             if state.by_class is not None:
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
-            feature, klass, _, scale = violators(problem, state.V, limit)
-        state.entries = state.entries.with_new(feature, klass)
+            state.gradient = full_gradient(problem, state.V)
+            feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
+        state.entries, state.hessian = state.entries.with_new(feature, klass), None
         progress = state.by_class
         if progress is None or progress.slow:
             self._newton_steps(state)
@@ -340,7 +352,11 @@ class ProximalNewton(PenalisedSolver):
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
-        if state.columns.reads_entries(entries, state.V):
+        if state.gradient is None and state.columns.reads_all(entries, problem.k):
+            state.gradient = full_gradient(problem, state.V)
+        if state.gradient is not None:
+            g = state.gradient[entries.feature, entries.klass]
+        elif state.columns.reads_entries(entries, state.V):
             g = state.columns.gradient_of_dense(entries, problem, state.V)
         else:
             columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
@@ -368,11 +384,12 @@ class ProximalNewton(PenalisedSolver):
             # V has overshot and lost half of its support: what it had, the centre still has
             h[state.centre > 0.0] = state.eta
             state.moved = False
-        size = entries.u.size
         H = self._hessian(state, h)
         if H is not None:
-            H[np.arange(size), np.arange(size)] += damping
+            diagonal, kept = np.einsum("ii->i", H), H.diagonal().copy()
+            diagonal += damping
             s, n_cg = minimise_dense(H, g, entries.u, penalty, below, 0.1 * error), 0
+            diagonal[:] = kept  # the next step may change H and have another damping
         else:
             if state.columns.packs(entries, h):
                 curvature = curvature_columns(h, problem.weights, entries.classes)
@@ -412,7 +429,8 @@ class ProximalNewton(PenalisedSolver):
         columns, entries, weights = state.columns, state.entries, state.problem.weights
         if columns.sparse or entries.u.size > BLAS_SIZE:
             return None
-        by_rows, by_blas, product = columns.hessian_work(entries, h, weights)
+        before = np.empty((0, h.shape[1])) if state.hessian is None else state.hessian.h
+        by_rows, by_blas, product = columns.hessian_work(entries, h, before, weights)
         work = min(by_rows, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK / 8 if state.centre is None and many(h) else ROW_WORK
@@ -421,7 +439,9 @@ class ProximalNewton(PenalisedSolver):
             return None
         state.work += work
         if by_rows < by_blas:
-            return columns.row_hessian(entries, h, weights)
+            kept = state.hessian or Hessian.zero(entries, h.shape[1])
+            state.hessian = columns.row_hessian(entries, kept, h, weights)
+            return state.hessian.H
         rough = state.damping >= SINGLE
         feature_size = np.sqrt(state.curvature) if rough else None
         return columns.dense_hessian(entries, h, weights, feature_size)
@@ -435,7 +455,7 @@ class ProximalNewton(PenalisedSolver):
     def _evaluate(state: State) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = state.problem, state.problem.loss
-        state.value = 0.0
+        state.value, state.gradient = 0.0, None
         state.work += 10.0 * state.Z.size
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]
