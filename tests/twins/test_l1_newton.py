@@ -123,6 +123,29 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     np.testing.assert_allclose(found.H, H, atol=1e-14)
 
 
+@pytest.mark.parametrize("damping", [1.0, 1e-8])
+def test_a_step_on_a_face_keeps_signs_and_lowers_the_model(damping: float) -> None:
+    rng = np.random.default_rng(2)
+    size = 30
+    M = rng.standard_normal((size, 10))
+    K = M @ M.T + damping * np.eye(size)
+    lengths = set()
+    for _ in range(20):
+        now, slope = rng.standard_normal(size), rng.standard_normal(size)
+        free = rng.random(size) < 0.2
+        d = np.linalg.solve(K, -slope)
+        moved, product = np.empty(size), np.empty(size)
+        l1_newton.move_on_face(K, slope, now, d, free, 0.4, moved, product)
+        for t in l1_model._lengths(now, d, free):
+            expected = l1_model._kept_signs(now, t * d, free) - now
+            if (slope + 0.5 * K @ expected) @ expected <= 0.0:
+                break
+        lengths.add(t)
+        np.testing.assert_allclose(moved, expected, atol=1e-12 * np.abs(d).max())
+        np.testing.assert_allclose(product, K @ expected, atol=1e-9 * np.abs(d).max())
+    assert len(lengths) > 1
+
+
 def test_a_nearly_singular_model_is_minimised() -> None:
     """More entries than rank, next to no damping: steps on a face are cut short all the time."""
     rng = np.random.default_rng(0)

@@ -72,8 +72,12 @@ SMALLEST_ERROR = 1e-15
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
-#: The proximal step on V grows by this factor from one centre to the next.
-ETA_GROWTH = 3.0
+#: The proximal step on V grows by this factor from one centre to the next; on a path along dense
+#: data, where the first centre is close already, by the second from the second point on.
+ETA_GROWTH, ETA_GROWTH_PATH = 3.0, 2.0
+
+#: Along a path a dual point shrinks with the penalty in the samples with no more loss than this.
+SETTLED = 0.15
 
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
@@ -94,6 +98,7 @@ class State:
     centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
@@ -152,17 +157,34 @@ class ProximalNewton(PenalisedSolver):
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
+        ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
         state.problem, state.gap = problem, np.inf
-        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
-        state.Z = problem.design.matmul(U)  # afresh: no rounding adds up along a path
+        entries = state.entries  # afresh: no rounding adds up along a path
+        state.Z = state.columns.product(entries, entries.u, problem.k)
         if state.centre is not None:
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
+            if not state.columns.sparse:
+                state.growth = ETA_GROWTH_PATH
+                self._shrink_centre(state, min(1.0, ratio))
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         self._raise_damping(state)
         self._evaluate(state)
         return state
+
+    @staticmethod
+    def _shrink_centre(state: State, ratio: float) -> None:
+        """Move the centre towards the labels, for a penalty smaller by the ratio.
+
+        The bounds on G_U shrink with it. That is taken from the samples at their margin: those
+        with a loss keep all of their mass on mistakes.
+        """
+        problem, centre = state.problem, state.centre
+        assert centre is not None
+        few = np.flatnonzero(problem.loss.value(state.Z, problem.y) <= SETTLED)
+        centre[few] *= ratio
+        centre[few, problem.y[few]] += 1.0 - ratio
 
     def advance(self, state: State, n_steps: int) -> None:
         problem = state.problem
@@ -173,11 +195,12 @@ class ProximalNewton(PenalisedSolver):
 
     def points(self, state: State) -> list[Point]:
         problem = state.problem
-        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+        entries, shape = state.entries, (problem.d, problem.k)
         dense = problem.d * problem.k <= DENSE_POINT
+        U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
         V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
         sparse = V.size > DENSE_POINT and 5 * np.count_nonzero(V) < V.size
-        return [Point(U.toarray() if dense else U, sp.csr_array(V) if sparse else V.copy(), "last")]
+        return [Point(U, sp.csr_array(V) if sparse else V.copy(), "last")]
 
     def passes(self, problem: Problem) -> float:
         return 2.0
@@ -194,7 +217,7 @@ class ProximalNewton(PenalisedSolver):
         feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
-            state.eta *= ETA_GROWTH
+            state.eta *= state.growth
             self._raise_damping(state)
             self._evaluate(state)
             state.moved = state.columns.sparse
@@ -292,11 +315,10 @@ class ProximalNewton(PenalisedSolver):
         free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
         where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
         if where.size:
-            _, of, count = np.unique(
-                entries.feature[where], return_inverse=True, return_counts=True
-            )
-            mean = np.bincount(of, weights=values[where]) / problem.k
-            values[where] -= np.where(count == problem.k, mean, 0.0)[of]
+            feature = entries.feature[where]
+            mean = np.bincount(feature, weights=values[where]) / problem.k
+            mean[np.bincount(feature) < problem.k] = 0.0
+            values[where] -= mean[feature]
 
     @staticmethod
     def _first_damping(state: State) -> float:

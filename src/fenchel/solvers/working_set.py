@@ -89,14 +89,20 @@ class Entries:
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes that occur, and where the entries of each begin; the last one is the end."""
-        new = np.flatnonzero(np.diff(self.klass, prepend=-1))
-        return self.klass[new], np.append(new, self.klass.size)
+        last = np.flatnonzero(np.append(self.klass[1:] != self.klass[:-1], self.klass.size > 0))
+        return self.klass[last], np.append(0, last + 1)
 
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
         indptr = np.searchsorted(self.klass[keep], np.arange(shape[1] + 1))
         return sp.csc_array((values[keep], self.feature[keep], indptr), shape=shape)
+
+    def array(self, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """The same as an array."""
+        U = np.zeros(shape)
+        U[self.feature, self.klass] = values
+        return U
 
     def with_new(self, feature: np.ndarray, klass: np.ndarray) -> Entries:
         """The non-zeros of this set and the given entries, which start at zero."""
@@ -196,9 +202,7 @@ class Columns:
             self.add_product(Z, entries, values)
             return Z
         if 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
-            S = np.zeros((self.data[0].shape[0], k))
-            S[entries.feature, entries.klass] = values
-            return self.data[0].T @ S
+            return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
         return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
