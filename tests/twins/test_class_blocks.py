@@ -163,7 +163,6 @@ def test_a_limit_on_the_sweeps_is_kept(case) -> None:
 
 @pytest.mark.parametrize("size", [3, 40])
 def test_gradients_at_entries_of_dense_data(case, size: int) -> None:
-    """By the compiled loop for few entries, by BLAS for many."""
     X, V, w, entries, columns, _ = case
     entries = Entries(entries.feature[-size:], entries.klass[-size:], entries.u[-size:])
     R = w[:, None] * V

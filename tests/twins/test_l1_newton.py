@@ -8,12 +8,19 @@ import scipy.sparse as sp
 
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
-from fenchel.kernels.class_blocks import linearise
+from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.problem import Problem
 from fenchel.solvers import l1_model
 from fenchel.solvers.linearised import linearised
-from fenchel.solvers.working_set import ROW_COST, Columns, Entries, violators
+from fenchel.solvers.working_set import (
+    ROW_COST,
+    Columns,
+    Entries,
+    Hessian,
+    full_gradient,
+    violators,
+)
 from instances import BY_NAME
 from support import make_problem
 
@@ -91,14 +98,51 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     w[3] = 0.0
     V[5] = np.eye(K)[1]  # one class alone: no curvature
     index = entries.klass * D + entries.feature
+    nothing = Hessian.zero(entries, K)
+    found = columns.row_hessian(entries, nothing, V, w)
     H = full_hessian(X, V, w)[np.ix_(index, index)]
-    np.testing.assert_allclose(columns.row_hessian(entries, V, w), H, atol=1e-14)
-    meets = (V > 0)[:, entries.klass].sum(axis=1)
-    curved = ((V > 0).sum(axis=1) > 1) & (w > 0)
-    by_rows, by_blas, product = columns.hessian_work(entries, V, w)
+    np.testing.assert_allclose(found.H, H, atol=1e-14)
+    meets, curved = (V > 0)[:, entries.klass].sum(axis=1), ((V > 0).sum(axis=1) > 1) & (w > 0)
+    by_rows, by_blas, product = columns.hessian_work(entries, V, nothing.h, w)
     assert by_rows == pytest.approx(ROW_COST / 8 * float((meets[curved] ** 2).sum()))
     assert by_blas == index.size**2 * curved.sum() / 8
     assert product == 2 * meets[curved].sum()
+    # from there to another V, by the samples that have changed
+    other = V.copy()
+    other[7], other[8], other[9] = np.eye(K)[2], V[9], V[8]
+    by_rows, _, _ = columns.hessian_work(entries, other, V, w)
+    new = (other > 0)[:, entries.klass].sum(axis=1)
+    changed = [7, 8, 9] if (V[8] != V[9]).any() else [7]
+    squares = sum(meets[i] ** 2 * curved[i] for i in changed)
+    squares += sum(new[i] ** 2 * ((other[i] > 0).sum() > 1) for i in changed)
+    assert by_rows == pytest.approx(ROW_COST / 8 * float(squares))
+    assert squares > 0
+    found = columns.row_hessian(entries, found, other, w)
+    H = full_hessian(X, other, w)[np.ix_(index, index)]
+    np.testing.assert_allclose(found.H, H, atol=1e-14)
+
+
+@pytest.mark.parametrize("damping", [1.0, 1e-8])
+def test_a_step_on_a_face_keeps_signs_and_lowers_the_model(damping: float) -> None:
+    rng = np.random.default_rng(2)
+    size = 30
+    M = rng.standard_normal((size, 10))
+    K = M @ M.T + damping * np.eye(size)
+    lengths = set()
+    for _ in range(20):
+        now, slope = rng.standard_normal(size), rng.standard_normal(size)
+        free = rng.random(size) < 0.2
+        d = np.linalg.solve(K, -slope)
+        moved, product = np.empty(size), np.empty(size)
+        l1_newton.move_on_face(K, slope, now, d, free, 0.4, moved, product)
+        for t in l1_model._lengths(now, d, free):
+            expected = l1_model._kept_signs(now, t * d, free) - now
+            if (slope + 0.5 * K @ expected) @ expected <= 0.0:
+                break
+        lengths.add(t)
+        np.testing.assert_allclose(moved, expected, atol=1e-12 * np.abs(d).max())
+        np.testing.assert_allclose(product, K @ expected, atol=1e-9 * np.abs(d).max())
+    assert len(lengths) > 1
 
 
 def test_a_nearly_singular_model_is_minimised() -> None:
@@ -218,11 +262,12 @@ def test_violators_are_the_violated_constraints(name: str, monkeypatch) -> None:
     bound = problem.lam * problem.penalty_factor[:, None]
     # one class a block, so that the blocks are put together
     monkeypatch.setattr("fenchel.solvers.working_set.BLOCK_ENTRIES", 1)
-    feature, klass, excess, scale = violators(problem, V, 10**6)
     expected = set(zip(*np.nonzero(bound < G), strict=True))
-    assert set(zip(feature, klass, strict=True)) == expected
-    np.testing.assert_allclose(excess, (G - bound)[feature, klass])
-    assert scale == pytest.approx(min(1.0, (bound / G)[(G > 0) & (bound > 0)].min()))
+    for gradient in (None, problem.gradient(V)):
+        feature, klass, excess, scale = violators(problem, V, 10**6, gradient)
+        assert set(zip(feature, klass, strict=True)) == expected
+        np.testing.assert_allclose(excess, (G - bound)[feature, klass])
+        assert scale == pytest.approx(min(1.0, (bound / G)[(G > 0) & (bound > 0)].min()))
     _, _, worst, _ = violators(problem, V, 2)
     np.testing.assert_allclose(np.sort(worst), np.sort(excess)[-2:])
 
@@ -264,3 +309,22 @@ def test_the_face_is_solved_whether_definite_or_not(definite: bool) -> None:
     K, b = A @ A.T if definite else A + A.T, rng.standard_normal(6)
     assert (np.linalg.eigvalsh(K).min() > 0) == definite
     np.testing.assert_allclose(l1_model._solve(K.copy(), b), np.linalg.solve(K, b), rtol=1e-9)
+
+
+@pytest.mark.parametrize("at_label", [0.0, 0.9], ids=["by BLAS", "row by row"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_gradient_of_all_entries(at_label: float, order: str) -> None:
+    """Row by row where V is the label itself in most rows, whatever the others are."""
+    rng = np.random.default_rng(5)
+    n, d, k = 60, 7, 5
+    y = np.arange(n) % k
+    V = rng.dirichlet(np.ones(k), n)
+    V[rng.random(n) < at_label] = 0.0
+    V[V.sum(axis=1) == 0.0, y[V.sum(axis=1) == 0.0]] = 1.0
+    V[4] = np.eye(k)[(y[4] + 1) % k]  # all on one wrong class
+    X = np.array(rng.standard_normal((n, d)), order=order)
+    problem = Problem.from_data(X, y, lam=0.1, sample_weight=rng.random(n))
+    assert n_residuals(V, y) == np.count_nonzero(V - np.eye(k)[y])
+    np.testing.assert_allclose(full_gradient(problem, V), problem.gradient(V), atol=1e-15)
+    sparse = Problem.from_data(sp.csr_array(X), y, lam=0.1)
+    assert full_gradient(sparse, V) is None

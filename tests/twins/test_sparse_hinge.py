@@ -41,14 +41,47 @@ def test_the_smoothed_hinge_loss_is_that_of_its_proximal_step(k: int, eta: float
     rng = np.random.default_rng(k)
     n, loss = 40, get_loss("hinge")
     V0, Z, y = sparse_rows(rng, n, k, 2), rng.standard_normal((n, k)), rng.integers(0, k, n)
+    Z[np.arange(10), y[:10]] += 9.0 + 3.0 / eta  # far on the right side
     V, expected = np.empty((n, k)), np.empty((n, k))
     losses = Loss.smoothed(loss, V0, Z, eta, y, expected)
     for before in (np.zeros((n, k)), rng.random((n, k)), expected):
         V[:] = before  # whatever support it begins with
         found = loss.smoothed(V0, Z, eta, y, V)
         np.testing.assert_allclose(V, expected, atol=1e-9)
+        np.testing.assert_array_equal(V[:10], np.eye(k)[y[:10]])  # what one pass tells
         np.testing.assert_allclose(V.sum(axis=1), 1.0, rtol=1e-9)
         np.testing.assert_allclose(found, losses, atol=1e-9)
+    Z[3, 0] = np.nan
+    assert np.isnan(loss.smoothed(V0, Z, eta, y, V)[3])  # no row is taken for settled
+
+
+@pytest.mark.parametrize("k", [2, 7, 75])
+def test_the_hinge_loss_is_that_of_its_margins(k: int) -> None:
+    """To the last bit, whatever the scores: the certificate is built on it."""
+    rng = np.random.default_rng(k)
+    n, loss = 60, get_loss("hinge")
+    Z, y = rng.standard_normal((n, k)) * 10.0 ** rng.integers(-8, 8, (n, 1)), np.arange(n) % k
+    Z[0, 0], Z[1, -1], Z[2, 0], Z[3, -1], Z[4] = np.nan, np.nan, np.inf, -np.inf, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = loss.margins(Z, y).max(axis=1) - Z[np.arange(n), y]
+    np.testing.assert_array_equal(loss.value(Z, y), expected)
+    np.testing.assert_array_equal(loss.value(np.asfortranarray(Z), y), expected)
+
+
+def test_the_centre_of_a_smaller_penalty_stays_in_the_simplices() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 5)), np.arange(40) % 3
+    problem = Problem.from_data(X, y, lam=0.02)
+    solver = ProximalNewton()
+    state = solver.init(problem, None, rng, 1)
+    solver.advance(state, 3)
+    V, lost = state.V.copy(), problem.loss.value(state.Z, y) > proximal_newton.SETTLED
+    solver.follow(state, problem.with_penalty(0.01), Start(np.zeros((5, 3))), rng, 1)
+    Y = np.eye(3)[y]
+    assert lost.any()
+    assert not lost.all()
+    expected = np.where(lost[:, None], V, 0.5 * (V + Y))
+    np.testing.assert_allclose(state.centre, expected, atol=1e-15)
 
 
 @pytest.mark.parametrize("positive", [False, True])

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from fenchel.kernels.curvature import residual_of
 from fenchel.kernels.l1_newton import shrunk
 from fenchel.kernels.simplex import SMALLEST
 
@@ -253,3 +254,32 @@ def linearise(V, H, D):
             for l in range(k):
                 D[i, l] /= total
     return repaired
+
+
+@njit(cache=True, nogil=True)
+def n_residuals(V: np.ndarray, y: np.ndarray) -> int:
+    """How many entries of ``V - Y`` are not zero."""
+    n, k = V.shape
+    count = 0
+    for i in range(n):
+        for l in range(k):
+            count += V[i, l] != 0.0
+        true = V[i, y[i]]
+        count += (true == 0.0) - (true == 1.0)
+    return count
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def add_row_products(
+    X: np.ndarray, V: np.ndarray, y: np.ndarray, weights: np.ndarray, G: np.ndarray
+) -> None:
+    """``G += (V - Y)^T diag(weights) X``, (k, d): for a V that is the label itself in most rows."""
+    n, k = V.shape
+    index, value = np.empty(k, np.int64), np.empty(k)
+    for i in range(n):
+        if V[i, y[i]] == 1.0:  # then what else there may be is rounding
+            continue
+        for s in range(residual_of(V[i], y[i], index, value)):
+            x, g, r = X[i], G[index[s]], weights[i] * value[s]
+            for j in range(x.size):
+                g[j] += r * x[j]

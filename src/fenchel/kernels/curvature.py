@@ -24,7 +24,7 @@ def _sum(a: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _residual(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> int:
+def residual_of(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> int:
     """The non-zeros of ``v - e_y`` for a row v of the simplex, and how many there are."""
     count = 0
     for first in range(0, v.size, STRIDE):
@@ -47,11 +47,11 @@ def residual_rows(
     pointer = np.zeros(n + 1, np.int64)
     index, residual = np.empty(k, np.int64), np.empty(k)
     for i in range(n):
-        pointer[i + 1] = pointer[i] + _residual(V[i], y[i], index, residual)
+        pointer[i + 1] = pointer[i] + residual_of(V[i], y[i], index, residual)
     klass = np.empty(pointer[n], np.int32)
     value = np.empty(pointer[n])
     for i in range(n):
-        for s in range(_residual(V[i], y[i], index, residual)):
+        for s in range(residual_of(V[i], y[i], index, residual)):
             klass[pointer[i] + s] = index[s]
             value[pointer[i] + s] = weights[i] * residual[s]
     return pointer, klass, value
@@ -69,7 +69,7 @@ def residual_columns(
     pointer = np.zeros(k + 1, np.int64)
     index, residual = np.empty(k, np.int64), np.empty(k)
     for i in range(n):
-        for s in range(_residual(V[i], y[i], index, residual)):
+        for s in range(residual_of(V[i], y[i], index, residual)):
             pointer[index[s] + 1] += wanted[index[s]]
     for l in range(k):
         pointer[l + 1] += pointer[l]
@@ -77,7 +77,7 @@ def residual_columns(
     value = np.empty(pointer[k])
     fill = pointer[:-1].copy()
     for i in range(n):
-        for s in range(_residual(V[i], y[i], index, residual)):
+        for s in range(residual_of(V[i], y[i], index, residual)):
             l = index[s]
             if wanted[l]:
                 row[fill[l]] = i

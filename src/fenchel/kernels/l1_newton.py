@@ -274,3 +274,34 @@ def submatrix(H, index):
         for b in range(index.size):
             into[b] = row[index[b]]
     return out
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def move_on_face(K, slope, now, d, free, shorter, moved, product):
+    """A step t d from ``now`` at which ``<slope, s> + s^T K s / 2`` falls, and K times it.
+
+    What would change its sign and is not free to stops at zero. t is 1, or shorter by that factor
+    and again, the last one being the first change of a sign: up to there the model falls. Where K
+    is nearly singular that is very short, hence all those between.
+    """
+    last = 1.0
+    for e in range(d.size):
+        if not free[e] and (now[e] + d[e]) * now[e] <= 0.0:
+            last = min(last, -now[e] / d[e])
+    t = 1.0
+    while True:
+        t = max(t, last)
+        for e in range(d.size):
+            new = now[e] + t * d[e]
+            moved[e] = (new if free[e] or new * now[e] > 0.0 else 0.0) - now[e]
+        model = 0.0
+        for e in range(d.size):
+            row = K[e]
+            total = 0.0
+            for f in range(row.size):
+                total += row[f] * moved[f]
+            product[e] = total
+            model += (slope[e] + 0.5 * total) * moved[e]
+        if model <= 0.0 or t == last:
+            return
+        t *= shorter

@@ -1,4 +1,4 @@
-"""The hinge loss smoothed around a centre: row by row, so that nothing in between is stored."""
+"""The hinge loss, also smoothed around a centre: row by row, so that nothing else is stored."""
 
 from __future__ import annotations
 
@@ -6,6 +6,26 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.simplex import largest, threshold_of, value_of
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+def _top(z: np.ndarray) -> float:
+    """The largest entry, -inf for none and NaN where there is one."""
+    top, unordered = -np.inf, 0.0
+    for l in range(z.size):
+        top = z[l] if z[l] > top else top
+        unordered += 1.0 if z[l] != z[l] else 0.0
+    return np.nan if unordered > 0.0 else top
+
+
+@njit(cache=True, nogil=True)
+def hinge(Z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
+    """``max_l z_l + [l != y] - z_y`` for every row."""
+    for i in range(Z.shape[0]):
+        true = Z[i, y[i]]
+        low, high = _top(Z[i, : y[i]]), _top(Z[i, y[i] + 1 :])
+        other = 1.0 + (low if low > high or low != low else high)
+        losses[i] = (true if other <= true else other) - true
 
 
 @njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
@@ -24,19 +44,41 @@ def _inner(v: np.ndarray, z: np.ndarray, v0: np.ndarray) -> tuple[float, float]:
     return inner, square
 
 
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc", "contract"})
+def _alone(z: np.ndarray, v0: np.ndarray, eta: float, y: int) -> tuple[bool, float]:
+    """Whether the true class gets all of the mass, and ``||v0||^2``.
+
+    It does where all others are lower by one or more, which a NaN is not.
+    """
+    least = v0[y] + eta * z[y] - 1.0
+    lower = square = 0.0
+    for l in range(z.size):
+        lower += 1.0 if v0[l] + eta * (z[l] + 1.0) <= least else 0.0
+        square += v0[l] * v0[l]
+    return lower == z.size - 1, square
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def smoothed_hinge(
     V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray, losses: np.ndarray
 ) -> None:
     """``max_v <v - y, z> + 1 - v_y - ||v - v0||^2 / (2 eta)`` on the simplex, and its v.
 
-    That v is the projection of ``v0 + eta (z + 1 - y)``. The search for its threshold begins with
-    the support that V has on entry, which is often close (see ``project_rows``).
+    That v is the projection of ``v0 + eta (z + 1 - y)``: the label itself in most rows, which one
+    pass tells. In the others the search for the threshold begins with the support that V has on
+    entry, which is often close (see ``project_rows``).
     """
     n, k = Z.shape
     a, above = np.empty(k), np.empty(k)
     for i in range(n):
         z, v0, v = Z[i], V0[i], V[i]
+        alone, square = _alone(z, v0, eta, y[i])
+        if alone:
+            for l in range(k):
+                v[l] = 0.0
+            v[y[i]] = 1.0
+            losses[i] = -(square - 2.0 * v0[y[i]] + 1.0) / (2.0 * eta)
+            continue
         _raise(z, v0, eta, a)
         a[y[i]] -= eta
         top = largest(a)

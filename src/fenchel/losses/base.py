@@ -77,7 +77,7 @@ class Loss(ABC):
         the loss smoothed by ``||v - v0||^2 / (2 eta)``. The default is exact where f is affine,
         and otherwise an upper bound.
         """
-        return np.where(V > 0.0, eta, 0.0)
+        return (V > 0.0) * eta
 
     def remainder(self, k: int) -> float:
         """``max_y f(1/k, y) - min_v f(v, y)``, the r of th:md-deterministic (0 where f is affine).

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel.kernels.simplex import multiply_rows, project_rows
-from fenchel.kernels.smoothed_hinge import smoothed_hinge
+from fenchel.kernels.smoothed_hinge import hinge, smoothed_hinge
 from fenchel.losses.base import Loss, true_class
 
 
@@ -44,7 +44,11 @@ class Hinge(Loss):
         return margins
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.margins(Z, y).max(axis=1) - true_class(Z, y)
+        if self.cost is not None:
+            return self.margins(Z, y).max(axis=1) - true_class(Z, y)
+        losses = np.empty(y.size)
+        hinge(np.ascontiguousarray(Z, dtype=np.float64), y, losses)
+        return losses
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         margins = self.margins(Z, y)

@@ -121,22 +121,20 @@ def _minimise_on_face(
     bring back what has just left.
     """
     face = np.flatnonzero((v != 0.0) | free)
-    K, now = kernels.submatrix(H, face), v[face]
+    K, now, free = kernels.submatrix(H, face), v[face], free[face]
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
     for _ in range(SOLVES if face.size else 0):
-        d = _solve(K.copy(), -slope)
-        for t in _lengths(now, d, free[face]):
-            moved = _kept_signs(now, t * d, free[face]) - now
-            K_moved = K @ moved
-            if (slope + 0.5 * K_moved) @ moved <= 0.0:
-                break
-        now, slope = now + moved, slope + K_moved
+        moved, product = np.empty(face.size), np.empty(face.size)
+        kernels.move_on_face(K, slope, now, _solve(K.copy(), -slope), free, SHORTER, moved, product)
+        now += moved
+        slope += product
         change[face] = now - v[face]
-        kept = np.flatnonzero((now != 0.0) | free[face])
+        kept = np.flatnonzero((now != 0.0) | free)
         if kept.size in (0, face.size):
             break
-        face, K, now, slope = face[kept], kernels.submatrix(K, kept), now[kept], slope[kept]
+        face, K, now = face[kept], kernels.submatrix(K, kept), now[kept]
+        slope, free = slope[kept], free[kept]
     return change
 
 

@@ -45,9 +45,11 @@ def linearises(problem: Problem) -> bool:
     return problem.loss.twice_differentiable and problem.lam > 0.0 and fits
 
 
-def near_bounds(problem: Problem, V: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The entries (feature, class) close to their bounds or beyond, at most so many."""
-    return violators(problem.with_penalty(NEAR * problem.lam), V, limit)[:2]
+def near_bounds(
+    problem: Problem, V: np.ndarray, limit: int, G: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The entries (feature, class) close to their bounds or beyond; ``G`` is G_U, if known."""
+    return violators(problem.with_penalty(NEAR * problem.lam), V, limit, G)[:2]
 
 
 def linearised(

@@ -39,7 +39,15 @@ from fenchel.solvers.linearised import (
     near_bounds,
 )
 from fenchel.solvers.penalised import PenalisedSolver
-from fenchel.solvers.working_set import Columns, Entries, many, most_new, violators
+from fenchel.solvers.working_set import (
+    Columns,
+    Entries,
+    Hessian,
+    full_gradient,
+    many,
+    most_new,
+    violators,
+)
 from fenchel.threads import one_thread
 
 #: Products with fewer multiplications than this are made by one thread.
@@ -74,8 +82,12 @@ SMALLEST_ERROR = 1e-15
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
-#: The proximal step on V grows by this factor from one centre to the next.
-ETA_GROWTH = 3.0
+#: The proximal step on V grows by this factor from one centre to the next; on a path along dense
+#: data, where the first centre is close already, by the second from the second point on.
+ETA_GROWTH, ETA_GROWTH_PATH = 3.0, 2.0
+
+#: Along a path a dual point shrinks with the penalty in the samples with no more loss than this.
+SETTLED = 0.15
 
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
@@ -96,6 +108,7 @@ class State:
     centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
@@ -104,6 +117,8 @@ class State:
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
+    gradient: np.ndarray | None = None  # all of G_U at V, where that is known
+    hessian: Hessian | None = None  # on the entries as they are, for the next step to change
 
 
 class ProximalNewton(PenalisedSolver):
@@ -154,18 +169,35 @@ class ProximalNewton(PenalisedSolver):
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
+        ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
         state.problem, state.gap = problem, np.inf
         state.step, state.looked = None, False  # of another problem
-        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
-        state.Z = problem.design.matmul(U)  # afresh: no rounding adds up along a path
+        entries = state.entries  # afresh: no rounding adds up along a path
+        state.Z = state.columns.product(entries, entries.u, problem.k)
         if state.centre is not None:
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
+            if not state.columns.sparse:
+                state.growth = ETA_GROWTH_PATH
+                self._shrink_centre(state, min(1.0, ratio))
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         self._raise_damping(state)
         self._evaluate(state)
         return state
+
+    @staticmethod
+    def _shrink_centre(state: State, ratio: float) -> None:
+        """Move the centre towards the labels, for a penalty smaller by the ratio.
+
+        The bounds on G_U shrink with it. That is taken from the samples at their margin: those
+        with a loss keep all of their mass on mistakes.
+        """
+        problem, centre = state.problem, state.centre
+        assert centre is not None
+        few = np.flatnonzero(problem.loss.value(state.Z, problem.y) <= SETTLED)
+        centre[few] *= ratio
+        centre[few, problem.y[few]] += 1.0 - ratio
 
     def advance(self, state: State, n_steps: int) -> None:
         with self._threads(state.problem):
@@ -180,11 +212,12 @@ class ProximalNewton(PenalisedSolver):
 
     def points(self, state: State) -> list[Point]:
         problem = state.problem
-        U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+        entries, shape = state.entries, (problem.d, problem.k)
         dense = problem.d * problem.k <= DENSE_POINT
+        U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
         V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
         sparse = V.size > DENSE_POINT and 5 * np.count_nonzero(V) < V.size
-        return [Point(U.toarray() if dense else U, sp.csr_array(V) if sparse else V.copy(), "last")]
+        return [Point(U, sp.csr_array(V) if sparse else V.copy(), "last")]
 
     def passes(self, problem: Problem) -> float:
         return 2.0
@@ -202,9 +235,10 @@ class ProximalNewton(PenalisedSolver):
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
         problem, limit = state.problem, self._most_new(state)
-        new = near_bounds(problem, state.V, limit)
+        state.gradient = full_gradient(problem, state.V)
+        new = near_bounds(problem, state.V, limit, state.gradient)
         for _ in range(ROUNDS):
-            state.entries, state.looked = state.entries.with_new(*new), True
+            state.entries, state.hessian, state.looked = state.entries.with_new(*new), None, True
             error, g, penalty = self._subgradient(state)
             if error > problem.lam:
                 return None
@@ -244,17 +278,19 @@ class ProximalNewton(PenalisedSolver):
     def _look(self, state: State) -> None:
         """Look at all features for what belongs to the working set, and move the centre in time."""
         problem, limit = state.problem, self._most_new(state)
-        feature, klass, _, scale = violators(problem, state.V, limit)
+        state.gradient = full_gradient(problem, state.V)
+        feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
         if state.centre is not None and self._solved(state, scale):
             state.centre, state.V = state.V, state.centre
-            state.eta *= ETA_GROWTH
+            state.eta *= state.growth
             self._raise_damping(state)
             self._evaluate(state)
             state.moved = state.columns.sparse
             if state.by_class is not None:
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
-            feature, klass, _, scale = violators(problem, state.V, limit)
-        state.entries = state.entries.with_new(feature, klass)
+            state.gradient = full_gradient(problem, state.V)
+            feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
+        state.entries, state.hessian = state.entries.with_new(feature, klass), None
 
     def _take_known_step(self, state: State) -> bool:
         """Make the step of the model that a dual point was taken from, if it is a good one."""
@@ -343,11 +379,10 @@ class ProximalNewton(PenalisedSolver):
         free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
         where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
         if where.size:
-            _, of, count = np.unique(
-                entries.feature[where], return_inverse=True, return_counts=True
-            )
-            mean = np.bincount(of, weights=values[where]) / problem.k
-            values[where] -= np.where(count == problem.k, mean, 0.0)[of]
+            feature = entries.feature[where]
+            mean = np.bincount(feature, weights=values[where]) / problem.k
+            mean[np.bincount(feature) < problem.k] = 0.0
+            values[where] -= mean[feature]
 
     @staticmethod
     def _first_damping(state: State) -> float:
@@ -403,7 +438,11 @@ class ProximalNewton(PenalisedSolver):
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
-        if state.columns.reads_entries(entries, state.V):
+        if state.gradient is None and state.columns.reads_all(entries, problem.k):
+            state.gradient = full_gradient(problem, state.V)
+        if state.gradient is not None:
+            g = state.gradient[entries.feature, entries.klass]
+        elif state.columns.reads_entries(entries, state.V):
             g = state.columns.gradient_of_dense(entries, problem, state.V)
         else:
             columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
@@ -447,7 +486,7 @@ class ProximalNewton(PenalisedSolver):
         problem, entries = state.problem, state.entries
         largest = state.eta if state.centre is not None else 1.0
         damped = np.maximum(damping * largest * state.curvature[entries.feature], 1e-11 * tol)
-        below, size = self._below(state, penalty), entries.u.size
+        below = self._below(state, penalty)
         h = problem.loss.curvature(state.V, state.eta)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has
@@ -455,8 +494,11 @@ class ProximalNewton(PenalisedSolver):
             state.moved = False
         H = self._hessian(state, h, damping, effort.products)
         if H is not None:
-            H[np.arange(size), np.arange(size)] += damped
-            return minimise_dense(H, g, entries.u, penalty, below, tol), 0
+            diagonal, kept = np.einsum("ii->i", H), H.diagonal().copy()
+            diagonal += damped
+            s = minimise_dense(H, g, entries.u, penalty, below, tol)
+            diagonal[:] = kept  # the next step may change H and have another damping
+            return s, 0
         if state.columns.packs(entries, h):
             curvature = curvature_columns(h, problem.weights, entries.classes)
             packed, positions = state.columns.pack(entries, curvature)
@@ -493,7 +535,8 @@ class ProximalNewton(PenalisedSolver):
         columns, entries, weights = state.columns, state.entries, state.problem.weights
         if columns.sparse or entries.u.size > BLAS_SIZE:
             return None
-        by_rows, by_blas, product = columns.hessian_work(entries, h, weights)
+        before = np.empty((0, h.shape[1])) if state.hessian is None else state.hessian.h
+        by_rows, by_blas, product = columns.hessian_work(entries, h, before, weights)
         work = min(by_rows, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK / 8 if state.centre is None and many(h) else ROW_WORK
@@ -501,7 +544,9 @@ class ProximalNewton(PenalisedSolver):
             return None
         state.work += work
         if by_rows < by_blas:
-            return columns.row_hessian(entries, h, weights)
+            kept = state.hessian or Hessian.zero(entries, h.shape[1])
+            state.hessian = columns.row_hessian(entries, kept, h, weights)
+            return state.hessian.H
         rough = damping >= SINGLE
         feature_size = np.sqrt(state.curvature) if rough else None
         return columns.dense_hessian(entries, h, weights, feature_size)
@@ -515,7 +560,7 @@ class ProximalNewton(PenalisedSolver):
     def _evaluate(state: State) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = state.problem, state.problem.loss
-        state.value = 0.0
+        state.value, state.gradient = 0.0, None
         state.work += 10.0 * state.Z.size
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
 from fenchel.kernels import class_blocks, curvature
-from fenchel.kernels.row_hessian import add_row_hessian, row_work
+from fenchel.kernels.row_hessian import change_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 
@@ -35,6 +36,9 @@ FLAT = 1e-9
 #: A V with more non-zeros than this part of its entries is multiplied as a dense one; with a dense
 #: X, where BLAS does it, with more than the second.
 MANY, MANY_BLAS = 0.3, 0.05
+
+#: All of G_U is computed where the working set is at least one in so many entries of U.
+MOST_LEFT_OUT = 8
 
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
@@ -80,19 +84,25 @@ class Entries:
     @property
     def classes(self) -> np.ndarray:
         """The classes that occur."""
-        return np.unique(self.klass)
+        return self.bounds[0]
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes that occur, and where the entries of each begin; the last one is the end."""
-        classes, first = np.unique(self.klass, return_index=True)
-        return classes, np.append(first, self.klass.size)
+        last = np.flatnonzero(np.append(self.klass[1:] != self.klass[:-1], self.klass.size > 0))
+        return self.klass[last], np.append(0, last + 1)
 
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
         indptr = np.searchsorted(self.klass[keep], np.arange(shape[1] + 1))
         return sp.csc_array((values[keep], self.feature[keep], indptr), shape=shape)
+
+    def array(self, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """The same as an array."""
+        U = np.zeros(shape)
+        U[self.feature, self.klass] = values
+        return U
 
     def with_new(self, feature: np.ndarray, klass: np.ndarray) -> Entries:
         """The non-zeros of this set and the given entries, which start at zero."""
@@ -105,6 +115,18 @@ class Entries:
         first = np.ones(u.size, dtype=bool)
         first[1:] = (np.diff(feature) != 0) | (np.diff(klass) != 0)
         return Entries(feature[first], klass[first], u[first])
+
+
+@dataclass
+class Hessian:
+    """A Hessian on entries of U, and the curvature h that it belongs to: no rows for none."""
+
+    h: np.ndarray
+    H: np.ndarray
+
+    @classmethod
+    def zero(cls, entries: Entries, k: int) -> Hessian:
+        return cls(np.empty((0, k)), np.zeros((entries.u.size, entries.u.size)))
 
 
 @dataclass
@@ -169,6 +191,10 @@ class Columns:
             return many(V, MANY_BLAS)
         return many(V) or MISSES * self.stored(entries) < V.size
 
+    def reads_all(self, entries: Entries, k: int) -> bool:
+        """Whether G_U at the entries is better taken from all of it (:func:`full_gradient`)."""
+        return not self.sparse and MOST_LEFT_OUT * entries.u.size > self.data[0].shape[0] * k
+
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
         """``X S`` for the matrix S with the given values at the entries, dense (n, k)."""
         if self.sparse:
@@ -176,9 +202,7 @@ class Columns:
             self.add_product(Z, entries, values)
             return Z
         if 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
-            S = np.zeros((self.data[0].shape[0], k))
-            S[entries.feature, entries.klass] = values
-            return self.data[0].T @ S
+            return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
         return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
@@ -203,8 +227,6 @@ class Columns:
     def dense_gradient(self, entries: Entries, R: np.ndarray) -> np.ndarray:
         """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
         (Xt,) = self.data
-        if 4 * entries.u.size > Xt.shape[0] * R.shape[1]:  # BLAS is faster to all entries
-            return (Xt @ R)[entries.feature, entries.klass]
         out = np.empty(entries.u.size)
         class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
         return out
@@ -223,23 +245,26 @@ class Columns:
         return out
 
     def hessian_work(
-        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
+        self, entries: Entries, curvature_at: np.ndarray, before: np.ndarray, weights: np.ndarray
     ) -> tuple[float, float, float]:
         """What ``row_hessian``, ``dense_hessian`` and a product with either cost.
 
         In multiplications; one of BLAS counts as an eighth.
         """
-        n_rows, meetings, squares = row_work(curvature_at, weights, *entries.bounds)
+        n_rows, meetings, squares = row_work(curvature_at, before, weights, *entries.bounds)
         by_rows, by_blas = ROW_COST * squares, float(entries.u.size) ** 2 * n_rows
         return by_rows / 8, by_blas / 8, 2.0 * meetings
 
     def row_hessian(
-        self, entries: Entries, curvature_at: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
-        """The Hessian on the entries of dense data, sample by sample: for an h with many zeros."""
-        H = np.zeros((entries.u.size, entries.u.size))
-        add_row_hessian(self.data[0], curvature_at, weights, entries.feature, *entries.bounds, H)
-        return H
+        self, entries: Entries, kept: Hessian, curvature_at: np.ndarray, weights: np.ndarray
+    ) -> Hessian:
+        """The Hessian on the entries of dense data, sample by sample: for an h with many zeros.
+
+        Only the samples whose h has changed are looked at; ``kept`` is changed in place.
+        """
+        args = weights, entries.feature, *entries.bounds, kept.H
+        change_row_hessian(self.data[0], curvature_at, kept.h, *args)
+        return Hessian(curvature_at, kept.H)
 
     def dense_hessian(
         self,
@@ -332,19 +357,22 @@ class Columns:
 
 
 def violators(
-    problem: Problem, V: np.ndarray, limit: int
+    problem: Problem, V: np.ndarray, limit: int, gradient: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The entries with ``|G_U(j,l)| > lam c_j``: the ``limit`` worst of them, and the scale s.
 
     Where no coefficient may be negative, only ``-G_U`` counts.
 
-    Works through the classes in blocks, so that no (d, k) array is needed.
+    Works through the classes in blocks, so that no (d, k) array is needed, unless it is given.
 
     Returns
     -------
     feature, klass, excess : the entries and ``|G_U| - lam c_j`` there.
     s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` wherever c_j > 0.
     """
+    if gradient is not None:
+        feature, klass, excess, scale = _beyond(problem, gradient)
+        return *_worst(feature, klass, excess, limit), scale
     bound = problem.lam * problem.penalty_factor[:, None]
     if isinstance(problem.design, SparseDesign) and few(V):
         csc, part = problem.design.csc, np.zeros(problem.k)
@@ -374,15 +402,36 @@ def violators(
             scale = min(scale, s)
             found.append(_worst(feature, klass + start, over, limit))
             continue
-        G = problem.constrained_part(problem.design.rmatmul(R))
-        excess = G - bound
-        feature, klass = np.nonzero(excess > 0)
-        over, allowed = G[feature, klass], bound[feature, 0]
-        if (allowed > 0).any():
-            scale = min(scale, float((allowed / over)[allowed > 0].min()))
-        found.append(_worst(feature, klass + start, excess[feature, klass], limit))
+        feature, klass, over, s = _beyond(problem, problem.design.rmatmul(R))
+        scale = min(scale, s)
+        found.append(_worst(feature, klass + start, over, limit))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return *_worst(feature, klass, excess, limit), scale
+
+
+def _beyond(problem: Problem, G: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """What is violated in some classes, and the scale, as from :func:`violators`."""
+    part, bound = problem.constrained_part(G), problem.lam * problem.penalty_factor[:, None]
+    feature, klass = np.nonzero(part > bound)
+    over, allowed = part[feature, klass], bound[feature, 0]
+    scale = float((allowed / over).min(where=allowed > 0, initial=1.0))
+    return feature, klass, over - allowed, scale
+
+
+def full_gradient(problem: Problem, V: np.ndarray) -> np.ndarray | None:
+    """G_U of dense data, (d, k): row by row where V - Y has few non-zeros, else by BLAS.
+
+    None where X is sparse, or G_U large.
+    """
+    X, y = problem.design.X, problem.y
+    if problem.design.is_sparse or problem.k * max(problem.d, problem.n) > BLOCK_ENTRIES:
+        return None
+    plain = X.dtype == np.float64 and X.flags.c_contiguous
+    if plain and class_blocks.n_residuals(V, y) < MANY * V.size:
+        G = np.zeros((problem.k, problem.d))
+        class_blocks.add_row_products(X, V, y, problem.weights, G)
+        return G.T
+    return problem.design.rmatmul(residual(problem, V, 0, problem.k))
 
 
 def few(V: np.ndarray) -> bool:
