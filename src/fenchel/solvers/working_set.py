@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
+from fenchel.design.dense import by_columns
 from fenchel.kernels import class_blocks, curvature
 from fenchel.kernels.row_hessian import add_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
@@ -35,6 +36,10 @@ FLAT = 1e-9
 #: A V with more non-zeros than this part of its entries is multiplied as a dense one; with a dense
 #: X, where BLAS does it, with more than the second.
 MANY, MANY_BLAS = 0.3, 0.05
+
+#: Scores of dense data change, and residuals are formed, in the classes of the entries alone where
+#: these are at most this part of all.
+FEW_CLASSES = 0.25
 
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
@@ -122,7 +127,7 @@ class Columns:
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
             return cls(data, curvature.sparse_gradient, curvature.sparse_pack)
-        data = (np.ascontiguousarray(design.X.T),)
+        data = (by_columns(design.X),)
         return cls(data, curvature.dense_gradient, curvature.dense_pack)
 
     @property
@@ -144,7 +149,7 @@ class Columns:
                 indptr, indices, data, entries.feature, entries.klass, values, Z
             )
         else:
-            Z += self.product(entries, values, Z.shape[1])
+            self.along(Z, entries, values)(1.0)
 
     def along(self, Z: np.ndarray, entries: Entries, s: np.ndarray) -> Callable[[float], None]:
         """A function of t that adds ``t X S`` to Z, for the matrix S with values s at the entries.
@@ -153,12 +158,24 @@ class Columns:
         """
         if self.sparse:
             return lambda t: self.add_product(Z, entries, t * s)
+        classes, code = np.unique(entries.klass, return_inverse=True)
+        if classes.size <= FEW_CLASSES * Z.shape[1] and not self._by_blas(s, Z.shape[1]):
+            few = curvature.dense_product(self.data[0], entries.feature, code, s, classes.size)
+
+            def move_few(t: float) -> None:
+                Z[:, classes] += t * few
+
+            return move_few
         change = self.product(entries, s, Z.shape[1])
 
         def move(t: float) -> None:
             np.add(Z, t * change, out=Z)
 
         return move
+
+    def _by_blas(self, values: np.ndarray, k: int) -> bool:
+        """Whether ``X S`` is made with all of S, zeros and all."""
+        return bool(16 * np.count_nonzero(values) > self.data[0].shape[0] * k)
 
     def reads_entries(self, entries: Entries, V: np.ndarray) -> bool:
         """Whether G_U at the entries is better read off V itself than off its non-zeros by class.
@@ -175,7 +192,7 @@ class Columns:
             Z = np.zeros((self.data[3], k))
             self.add_product(Z, entries, values)
             return Z
-        if 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
+        if self._by_blas(values, k):
             S = np.zeros((self.data[0].shape[0], k))
             S[entries.feature, entries.klass] = values
             return self.data[0].T @ S
@@ -184,7 +201,13 @@ class Columns:
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries, for a V without many zeros."""
         if not self.sparse:
-            return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+            classes, code = np.unique(entries.klass, return_inverse=True)
+            if classes.size > FEW_CLASSES * problem.k or self._all_entries(entries, problem.k):
+                return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+            out = np.empty(entries.u.size)
+            Rt = np.ascontiguousarray(residual_of(problem, V, classes).T)
+            class_blocks.products_at(self.data[0], Rt, entries.feature, code, out)
+            return out
         out = np.empty(entries.u.size)
         indptr, indices, data, _ = self.data
         class_blocks.sparse_products_at(
@@ -203,11 +226,15 @@ class Columns:
     def dense_gradient(self, entries: Entries, R: np.ndarray) -> np.ndarray:
         """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
         (Xt,) = self.data
-        if 4 * entries.u.size > Xt.shape[0] * R.shape[1]:  # BLAS is faster to all entries
+        if self._all_entries(entries, R.shape[1]):
             return (Xt @ R)[entries.feature, entries.klass]
         out = np.empty(entries.u.size)
         class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
         return out
+
+    def _all_entries(self, entries: Entries, k: int) -> bool:
+        """Whether BLAS is faster to G_U at all entries of k classes than a loop to those wanted."""
+        return bool(4 * entries.u.size > self.data[0].shape[0] * k)
 
     def blocks(
         self, entries: Entries, bounds: np.ndarray, curvature_at: np.ndarray, offset: np.ndarray
@@ -349,6 +376,7 @@ def violators(
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
     dense = isinstance(problem.design, SparseDesign) or many(V, MANY_BLAS)
+    common = problem.common_part(V) if dense else None
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
@@ -366,7 +394,7 @@ def violators(
             scale = min(scale, s)
             found.append(_worst(feature, klass + start, over, limit))
             continue
-        G = problem.constrained_part(problem.design.rmatmul(R))
+        G = problem.constrained_part((common or problem.design).rmatmul(R))
         excess = G - bound
         feature, klass = np.nonzero(excess > 0)
         over, allowed = G[feature, klass], bound[feature, 0]
@@ -391,6 +419,15 @@ def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarr
     """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
     R = np.empty((problem.n, stop - start))
     class_blocks.dense_residual(V, problem.y, problem.weights, start, R)
+    return R
+
+
+def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The same in some classes, sorted."""
+    R = problem.weights[:, None] * V[:, classes]
+    place = np.minimum(np.searchsorted(classes, problem.y), classes.size - 1)
+    mine = np.flatnonzero(classes[place] == problem.y)
+    R[mine, place[mine]] -= problem.weights[mine]
     return R
 
 
