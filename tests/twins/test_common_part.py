@@ -176,6 +176,7 @@ def test_scores_and_gradients_in_few_classes_are_those_in_all(monkeypatch) -> No
     classes = np.array([0, 6, 9, 19])
     expected = residual(problem, V, 0, K)[:, classes]
     np.testing.assert_array_equal(residual_of(problem, V, classes), expected)
+    assert columns.gradient_of_dense(Entries.empty(), problem, V).size == 0
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -423,11 +423,12 @@ def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarr
 
 
 def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The same in some classes, sorted."""
+    """The same in some classes."""
     R = problem.weights[:, None] * V[:, classes]
-    place = np.minimum(np.searchsorted(classes, problem.y), classes.size - 1)
-    mine = np.flatnonzero(classes[place] == problem.y)
-    R[mine, place[mine]] -= problem.weights[mine]
+    place = np.full(problem.k, -1)
+    place[classes] = np.arange(classes.size)
+    mine = np.flatnonzero(place[problem.y] >= 0)
+    R[mine, place[problem.y[mine]]] -= problem.weights[mine]
     return R
 
 
