@@ -15,6 +15,18 @@ from fenchel.design.base import Design
 BLOCK_ENTRIES = 1 << 21
 
 
+#: Rows that are transposed together: their columns are written in whole cache lines.
+TRANSPOSED = 64
+
+
+def by_columns(X: np.ndarray) -> np.ndarray:
+    """A copy of ``X.T`` in memory order; numpy's own takes four times as long."""
+    out = np.empty((X.shape[1], X.shape[0]), X.dtype)
+    for start in range(0, X.shape[0], TRANSPOSED):
+        out[:, start : start + TRANSPOSED] = X[start : start + TRANSPOSED].T
+    return out
+
+
 class DenseDesign(Design):
     """X as a float64 or float32 array; float32 is widened block by block, never as a whole."""
 

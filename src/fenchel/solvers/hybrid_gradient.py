@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
+from fenchel.design.dense import by_columns
 from fenchel.kernels import hybrid_gradient as kernels
 from fenchel.kernels.curvature import residual_columns
-from fenchel.problem import Problem, dense
+from fenchel.problem import BLOCK_ENTRIES, Problem, dense
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.penalised import PenalisedSolver
 
@@ -218,7 +219,7 @@ class Products:
                 problem, (rows.indptr, rows.indices, rows.data),
                 (columns.indptr, columns.indices, columns.data), kernels.sparse_combine, space,
             )  # fmt: skip
-        by_feature = (np.ascontiguousarray(design.X.T),)
+        by_feature = (by_columns(design.X),)
         return cls(problem, (design.X,), by_feature, kernels.dense_combine, space)
 
     def scores(self, U: np.ndarray, out: np.ndarray) -> None:
@@ -235,6 +236,13 @@ class Products:
         if self._many(V):
             R = problem.weights[:, None] * V
             R[np.arange(problem.n), problem.y] -= problem.weights
+            common = problem.common_part(V)
+            if common is not None:
+                width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
+                for start in range(0, problem.k, width):
+                    some = slice(start, start + width)
+                    out[some] = common.rmatmul(R[:, some]).T
+                return
             np.matmul(R.T, self.by_sample[0], out=out)
             return
         residual = residual_columns(V, problem.y, problem.weights, np.arange(problem.k))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.common_part import dear
 from fenchel.problem import SPARSE, Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
@@ -15,9 +16,14 @@ from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.proximal_newton import ProximalNewton
+from fenchel.solvers.working_set import violators
 
 #: Hybrid gradient keeps dense arrays of U and V: no more than so many entries of both.
 DENSE_ENTRIES = 1 << 25
+
+#: Where a product is dear and at most this part of the classes has coefficients that want to leave
+#: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
+FEW_CLASSES = 0.25
 
 #: Hybrid gradient goes on as long as the gap halves within so many of its iterations: few where V
 #: is not sparse, because each of them costs two dense products then. Where it is, they may be a
@@ -58,7 +64,8 @@ class PrimalDual(PenalisedSolver):
     Close to the end the solution with the hinge loss is a vertex: where the linear program of what
     is active is small, :class:`LinearProgram` solves it exactly.
     A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
-    go to the Newton steps at once.
+    go to the Newton steps at once, and so do data so large that one product is dear if few classes
+    have coefficients that want to leave zero.
 
     One iteration is one of the method at work.
     """
@@ -71,10 +78,13 @@ class PrimalDual(PenalisedSolver):
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
         self.check_problem(problem)
-        newton = start is not None or not self._begins_rough(problem)
-        method: Solver = ProximalNewton() if newton else HybridGradient()
+        method: Solver = ProximalNewton()
+        note = ""
+        if start is None and self._begins_rough(problem):
+            note = self._few_classes(problem)
+            method = method if note else HybridGradient()
         inner = method.init(problem, start, rng, horizon)
-        return State(problem, method, inner, finish=self._finish(problem))
+        return State(problem, method, inner, finish=self._finish(problem), note=note)
 
     def follow(
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
@@ -89,7 +99,7 @@ class PrimalDual(PenalisedSolver):
     @staticmethod
     def _finish(problem: Problem) -> float:
         """The gap at which the first linear program is tried."""
-        return 0.0 if LinearProgram.refuses(problem) else FINISH * problem.at_zero
+        return -np.inf if LinearProgram.refuses(problem) else FINISH * problem.at_zero
 
     @staticmethod
     def _begins_rough(problem: Problem) -> bool:
@@ -103,6 +113,19 @@ class PrimalDual(PenalisedSolver):
         fits = (problem.n + problem.d) * problem.k <= DENSE_ENTRIES
         smooth = problem.loss.smooth
         return dense and fits and not smooth and not few_coefficients(problem)
+
+    @staticmethod
+    def _few_classes(problem: Problem) -> str:
+        """Why Newton steps are the better begin after all, where they are: in one line."""
+        if not dear(problem.design, problem.k):
+            return ""
+        moving = moving_classes(problem)
+        if moving > FEW_CLASSES * problem.k:
+            return ""
+        return (
+            f"Newton steps from the beginning, because a product with X is dear, and cheap as long "
+            f"as few classes have coefficients: {moving} of {problem.k} want one"
+        )
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
@@ -181,6 +204,14 @@ class PrimalDual(PenalisedSolver):
     def note(self, state: State) -> str:
         note, state.note = state.note, ""
         return note
+
+
+def moving_classes(problem: Problem) -> int:
+    """The number of classes in which some coefficient with a penalty wants to leave zero."""
+    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    feature, klass, _, _ = violators(problem, V, problem.d * problem.k)
+    penalised = problem.lam * problem.penalty_factor[feature] > 0.0
+    return int(np.unique(klass[penalised]).size)
 
 
 def _pruned(U: Matrix, most: int) -> sp.csc_array:

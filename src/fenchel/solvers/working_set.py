@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
+from fenchel.design.dense import by_columns
 from fenchel.kernels import class_blocks, curvature
 from fenchel.kernels.row_hessian import change_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
@@ -39,6 +40,10 @@ MANY, MANY_BLAS = 0.3, 0.05
 
 #: All of G_U is computed where the working set is at least one in so many entries of U.
 MOST_LEFT_OUT = 8
+
+#: Scores of dense data change, and residuals are formed, in the classes of the entries alone where
+#: these are at most this part of all.
+FEW_CLASSES = 0.25
 
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
@@ -144,7 +149,7 @@ class Columns:
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
             return cls(data, curvature.sparse_gradient, curvature.sparse_pack)
-        data = (np.ascontiguousarray(design.X.T),)
+        data = (by_columns(design.X),)
         return cls(data, curvature.dense_gradient, curvature.dense_pack)
 
     @property
@@ -166,7 +171,7 @@ class Columns:
                 indptr, indices, data, entries.feature, entries.klass, values, Z
             )
         else:
-            Z += self.product(entries, values, Z.shape[1])
+            self.along(Z, entries, values)(1.0)
 
     def along(self, Z: np.ndarray, entries: Entries, s: np.ndarray) -> Callable[[float], None]:
         """A function of t that adds ``t X S`` to Z, for the matrix S with values s at the entries.
@@ -175,12 +180,24 @@ class Columns:
         """
         if self.sparse:
             return lambda t: self.add_product(Z, entries, t * s)
+        classes, code = np.unique(entries.klass, return_inverse=True)
+        if classes.size <= FEW_CLASSES * Z.shape[1] and not self._by_blas(s, Z.shape[1]):
+            few = curvature.dense_product(self.data[0], entries.feature, code, s, classes.size)
+
+            def move_few(t: float) -> None:
+                Z[:, classes] += t * few
+
+            return move_few
         change = self.product(entries, s, Z.shape[1])
 
         def move(t: float) -> None:
             np.add(Z, t * change, out=Z)
 
         return move
+
+    def _by_blas(self, values: np.ndarray, k: int) -> bool:
+        """Whether ``X S`` is made with all of S, zeros and all."""
+        return bool(16 * np.count_nonzero(values) > self.data[0].shape[0] * k)
 
     def reads_entries(self, entries: Entries, V: np.ndarray) -> bool:
         """Whether G_U at the entries is better read off V itself than off its non-zeros by class.
@@ -201,14 +218,20 @@ class Columns:
             Z = np.zeros((self.data[3], k))
             self.add_product(Z, entries, values)
             return Z
-        if 16 * np.count_nonzero(values) > self.data[0].shape[0] * k:
+        if self._by_blas(values, k):
             return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
         return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries, for a V without many zeros."""
         if not self.sparse:
-            return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+            classes, code = np.unique(entries.klass, return_inverse=True)
+            if classes.size > FEW_CLASSES * problem.k or self._all_entries(entries, problem.k):
+                return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+            out = np.empty(entries.u.size)
+            Rt = np.ascontiguousarray(residual_of(problem, V, classes).T)
+            class_blocks.products_at(self.data[0], Rt, entries.feature, code, out)
+            return out
         out = np.empty(entries.u.size)
         indptr, indices, data, _ = self.data
         class_blocks.sparse_products_at(
@@ -227,9 +250,15 @@ class Columns:
     def dense_gradient(self, entries: Entries, R: np.ndarray) -> np.ndarray:
         """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
         (Xt,) = self.data
+        if self._all_entries(entries, R.shape[1]):
+            return (Xt @ R)[entries.feature, entries.klass]
         out = np.empty(entries.u.size)
         class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
         return out
+
+    def _all_entries(self, entries: Entries, k: int) -> bool:
+        """Whether BLAS is faster to G_U at all entries of k classes than a loop to those wanted."""
+        return bool(4 * entries.u.size > self.data[0].shape[0] * k)
 
     def blocks(
         self, entries: Entries, bounds: np.ndarray, curvature_at: np.ndarray, offset: np.ndarray
@@ -385,6 +414,7 @@ def violators(
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
     dense = isinstance(problem.design, SparseDesign) or many(V, MANY_BLAS)
+    common = problem.common_part(V) if dense else None
     for start in range(0, problem.k, width):
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
@@ -402,7 +432,7 @@ def violators(
             scale = min(scale, s)
             found.append(_worst(feature, klass + start, over, limit))
             continue
-        feature, klass, over, s = _beyond(problem, problem.design.rmatmul(R))
+        feature, klass, over, s = _beyond(problem, (common or problem.design).rmatmul(R))
         scale = min(scale, s)
         found.append(_worst(feature, klass + start, over, limit))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -448,6 +478,16 @@ def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarr
     """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
     R = np.empty((problem.n, stop - start))
     class_blocks.dense_residual(V, problem.y, problem.weights, start, R)
+    return R
+
+
+def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The same in some classes."""
+    R = problem.weights[:, None] * V[:, classes]
+    place = np.full(problem.k, -1)
+    place[classes] = np.arange(classes.size)
+    mine = np.flatnonzero(place[problem.y] >= 0)
+    R[mine, place[problem.y[mine]]] -= problem.weights[mine]
     return R
 
 
