@@ -62,6 +62,7 @@ def test_the_hinge_loss_is_that_of_its_margins(k: int) -> None:
     n, loss = 60, get_loss("hinge")
     Z, y = rng.standard_normal((n, k)) * 10.0 ** rng.integers(-8, 8, (n, 1)), np.arange(n) % k
     Z[0, 0], Z[1, -1], Z[2, 0], Z[3, -1], Z[4] = np.nan, np.nan, np.inf, -np.inf, np.inf
+    Z[5, 0] = np.nan  # before the true class
     with np.errstate(invalid="ignore"):
         expected = loss.margins(Z, y).max(axis=1) - Z[np.arange(n), y]
     np.testing.assert_array_equal(loss.value(Z, y), expected)
