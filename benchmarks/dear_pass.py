@@ -141,9 +141,9 @@ def whole_runs(problem: Problem, seconds: list[float]) -> None:
             spent = time.process_time() - begin
             note = "; ".join(record.note for record in result.history if record.note)
             gaps = ", ".join(f"{r.best_gap:.2g} at {r.wall:.1f}" for r in result.history)
-            print(f"  {name} with max_time={limit:g}: {spent:.1f} s, objective {result.primal:.4f}, "
-                  f"gap {result.gap:.4f}. Gaps at seconds of the wall: {gaps}. {note}",
-                  flush=True)  # fmt: skip
+            print(f"  {name} with max_time={limit:g}: {spent:.1f} s, "
+                  f"objective {result.primal:.4f}, gap {result.gap:.4f}. "
+                  f"Gaps at seconds of the wall: {gaps}. {note}", flush=True)  # fmt: skip
 
 
 def main() -> None:
