@@ -20,9 +20,11 @@ def _slope(e, packed, row, weight, D, mean):
     low, high, first = start[e], stop[e], base[e]
     g = 0.0
     if high - low == mean.size:  # every row takes part: no index is needed, and it vectorises
-        p = first + position[low]
+        first += position[low]
+        x, some = x[low:high], slice(first, first + high - low)
+        w, D = weight[some], D[some]
         for i in range(mean.size):
-            g += x[low + i] * weight[p + i] * (D[p + i] - mean[i])
+            g += x[i] * w[i] * (D[i] - mean[i])
     else:
         for q in range(low, high):
             p = first + position[q]
@@ -36,10 +38,12 @@ def _move(e, delta, packed, row, share, D, mean):
     start, stop, base, position, x = packed
     low, high, first = start[e], stop[e], base[e]
     if high - low == mean.size:
-        p = first + position[low]
+        first += position[low]
+        x, some = x[low:high], slice(first, first + high - low)
+        D, part = D[some], share[some]
         for i in range(mean.size):
-            D[p + i] += x[low + i] * delta
-            mean[i] += share[p + i] * x[low + i] * delta
+            D[i] += x[i] * delta
+            mean[i] += part[i] * x[i] * delta
     else:
         for q in range(low, high):
             p = first + position[q]
@@ -90,9 +94,10 @@ def _dot(e, packed, values):
     low, high, first = start[e], stop[e], base[e]
     total = 0.0
     if high > low and position[high - 1] - position[low] == high - low - 1:
-        first += position[low]  # neighbours: no index is needed
-        for q in range(high - low):
-            total += x[low + q] * values[first + q]
+        first += position[low]  # neighbours: no index is needed, and slices vectorise
+        x, values = x[low:high], values[first : first + high - low]
+        for q in range(x.size):
+            total += x[q] * values[q]
     else:
         for q in range(low, high):
             total += x[q] * values[first + position[q]]
@@ -115,8 +120,9 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
         low, high, first = start[face[b]], stop[face[b]], base[face[b]]
         if high > low and position[high - 1] - position[low] == high - low - 1:
             first += position[low]
-            for q in range(high - low):
-                D[first + q] += x[low + q] * d[b]
+            column, some = x[low:high], D[first : first + high - low]
+            for q in range(column.size):
+                some[q] += column[q] * d[b]
         else:
             for q in range(low, high):
                 D[first + position[q]] += x[q] * d[b]
@@ -182,16 +188,25 @@ def slopes(face, packed, positions, D, mean, out):
         out[b] = _slope(face[b], packed, row, weight, D, mean)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def diagonal_of(packed, positions, out):
     """The diagonal of H, without damping."""
     start, stop, base, position, x = packed
     _, weight, share = positions
     for e in range(out.size):
-        out[e] = 0.0
-        for q in range(start[e], stop[e]):
-            p = base[e] + position[q]
-            out[e] += x[q] * x[q] * weight[p] * (1.0 - share[p])
+        low, high, first = start[e], stop[e], base[e]
+        total = 0.0
+        if high > low and position[high - 1] - position[low] == high - low - 1:
+            first += position[low]
+            some = slice(first, first + high - low)
+            column, w, part = x[low:high], weight[some], share[some]
+            for q in range(column.size):
+                total += column[q] * column[q] * w[q] * (1.0 - part[q])
+        else:
+            for q in range(low, high):
+                p = first + position[q]
+                total += x[q] * x[q] * weight[p] * (1.0 - share[p])
+        out[e] = total
 
 
 @njit(cache=True, nogil=True)
