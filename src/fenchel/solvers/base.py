@@ -49,6 +49,9 @@ class Solver(ABC):
     #: Checks follow each other at iterations growing by this factor.
     check_growth: ClassVar[float] = 1.3
 
+    #: Whether the bound that is handed out is worth a dual point of its own (``sharpened``).
+    tight: ClassVar[bool] = True
+
     #: Why this solver was chosen, where "auto" chose it; the history begins with it.
     reason: str = ""
 

@@ -21,6 +21,8 @@ class Continued(Solver):
     solver : the solver of every run.
     """
 
+    tight = False  # there are many points, and each begins with a good V
+
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
         self.name = solver.name  # type: ignore[misc]
