@@ -43,8 +43,13 @@ class Hinge(Loss):
         margins[np.arange(y.size), y] = true_class(Z, y)
         return margins
 
+    @property
+    def _plain(self) -> bool:
+        """Whether every mistake costs 1, which is what the compiled loops know."""
+        return self.cost is None and type(self).margins is Hinge.margins
+
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if self.cost is not None:
+        if not self._plain:
             return self.margins(Z, y).max(axis=1) - true_class(Z, y)
         losses = np.empty(y.size)
         hinge(np.ascontiguousarray(Z, dtype=np.float64), y, losses)
@@ -77,7 +82,7 @@ class Hinge(Loss):
     def smoothed(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray
     ) -> np.ndarray:
-        if self.cost is not None:
+        if not self._plain:
             return super().smoothed(V0, Z, eta, y, V)
         losses = np.empty(y.size)
         smoothed_hinge(V0, Z, eta, y, V, losses)

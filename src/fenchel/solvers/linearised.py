@@ -27,7 +27,10 @@ NEAR = 0.95
 CLOSE = 0.01
 
 #: Damping of the model, which must be that of the problem, and what is put into it.
-LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=6, sweeps=1, cg=150, products=300)
+LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=3, sweeps=1, cg=30, products=300)
+
+#: A model with more conjugate gradient iterations than this is given up, for the rest of the run.
+MOST_CG = 75
 
 #: How often the model is solved at most, each time with the entries that V' violates.
 ROUNDS = 3

@@ -33,6 +33,7 @@ from fenchel.solvers.linearised import (
     EFFORT,
     LEAST_DAMPING,
     LEFT,
+    MOST_CG,
     ROUNDS,
     linearised,
     linearises,
@@ -117,6 +118,7 @@ class State:
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
+    stiff: bool = False  # the model without damping takes too long
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: Hessian | None = None  # on the entries as they are, for the next step to change
 
@@ -171,7 +173,7 @@ class ProximalNewton(PenalisedSolver):
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
         state.problem, state.gap = problem, np.inf
-        state.step, state.looked = None, False  # of another problem
+        state.step, state.looked, state.stiff = None, False, False  # of another problem
         entries = state.entries  # afresh: no rounding adds up along a path
         state.Z = state.columns.product(entries, entries.u, problem.k)
         if state.centre is not None:
@@ -227,7 +229,7 @@ class ProximalNewton(PenalisedSolver):
 
     def sharpened(self, state: State) -> np.ndarray | None:
         """The dual point of the Newton model (:mod:`.linearised`), whose step comes next."""
-        if not linearises(state.problem):
+        if state.stiff or not linearises(state.problem):
             return None
         with self._threads(state.problem):
             return self._linearised(state)
@@ -243,7 +245,10 @@ class ProximalNewton(PenalisedSolver):
             if error > problem.lam:
                 return None
             close = CLOSE * error * error / problem.lam
-            state.step, _ = self._minimise(state, g, penalty, close, LEAST_DAMPING, EFFORT)
+            state.step, n_cg = self._minimise(state, g, penalty, close, LEAST_DAMPING, EFFORT)
+            if n_cg > MOST_CG:  # no better next time, and too dear to see
+                state.step, state.stiff = None, True
+                return None
             V, left = linearised(problem, state.columns, state.entries, state.step, state.V)
             if left > LEFT * problem.n:
                 break
