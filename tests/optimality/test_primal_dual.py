@@ -14,6 +14,7 @@ from fenchel.certificate import certify
 from fenchel.datasets import make_paper
 from fenchel.kernels.simplex import project_rows
 from fenchel.losses import Hinge
+from fenchel.null_penalty import smallest_null_penalty
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
@@ -26,6 +27,7 @@ from fenchel.solvers.primal_dual import (
     _pruned,
 )
 from fenchel.solvers.proximal_newton import ProximalNewton
+from fenchel.solvers.working_set import violators
 from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
 
@@ -252,3 +254,41 @@ def test_a_known_step_is_forgotten_with_its_penalty() -> None:
     state = method.follow(state, problem.with_penalty(0.5 * problem.lam), start, rng, 1)
     assert state.step is None
     assert not state.looked
+
+
+def test_a_model_that_takes_long_is_given_up_for_the_run(monkeypatch) -> None:
+    problem = make_problem(BY_NAME["sparse"], "softmax")
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    method.advance(state, 2)
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.MOST_CG", -1)
+    assert method.sharpened(state) is None
+    assert state.step is None
+    monkeypatch.undo()
+    assert method.sharpened(state) is None  # and is not tried again
+    method.advance(state, 1)
+    start = Start(method.points(state)[0].U, None)
+    state = method.follow(state, problem, start, np.random.default_rng(0), 1)
+    assert method.sharpened(state) is not None
+
+
+def test_entries_that_the_dual_point_of_a_model_violates_join_it(monkeypatch) -> None:
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    U = solve(BY_NAME["three-classes"], "softmax", "primal-dual", tol=1e-8).U
+    U[np.abs(U) == np.abs(U)[U != 0.0].min()] = 0.0  # the model has to find it again
+    method, none = ProximalNewton(), np.empty(0, np.int64)
+    state = method.init(problem, Start(U), np.random.default_rng(0), 1)
+    near = "fenchel.solvers.proximal_newton.near_bounds"
+    monkeypatch.setattr(near, lambda *_: (none, none))  # the non-zeros alone, at first
+    V = method.sharpened(state)
+    assert V is not None
+    assert violators(problem, V, 10**6)[-1] > 1.0 - 1e-6
+
+
+def test_a_rough_point_has_no_model_worth_its_price() -> None:
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    problem = problem.with_penalty(0.1 * smallest_null_penalty(problem))
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    assert method.sharpened(state) is None
+    assert state.step is None
