@@ -258,9 +258,11 @@ def _with_better_dual(
     """The certificate with a dual point in place of its own, if there is one and it is better."""
     if V is None:
         return followed
-    sharper = with_dual_point(problem, followed, V, f"{followed.point} (dual: linearised)")
+    sharper = with_dual_point(problem, followed, V, "linearised")
     best.update(sharper)
-    return sharper if sharper.dual > followed.dual else followed
+    if sharper.dual <= followed.dual:
+        return followed
+    return replace(sharper, point=f"{followed.point} (dual: linearised)")
 
 
 def _quietly() -> np.errstate:

@@ -227,6 +227,7 @@ def test_the_bound_of_a_smooth_loss_tells_how_good_the_point_is(sparse, fit_inte
         result = fenchel.solve(X, y[::4], tol=tol, **arguments)
         assert result.status == "converged"
         assert 0.0 <= result.gap <= 3.0 * (result.primal - optimum) + 1e-9
+        assert result.point == result.history[-1].point == "last (dual: linearised)"
 
 
 def test_the_step_of_a_sharpened_dual_point_is_taken_next() -> None:
