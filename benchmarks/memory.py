@@ -4,9 +4,8 @@
     FENCHEL_DATA=folder python benchmarks/memory.py --shared
     python benchmarks/memory.py --without-intercept
 
-Measured is the growth of the peak resident memory during the first large fit of a process. What
-a small fit before it has not compiled is compiled in it, which takes some 30 MB: a second run of
-the script finds it in the cache.
+Measured is the growth of the peak resident memory during a fit. The same fit was made before it, so
+that no kernel is compiled or loaded on the way: that takes 20 to 30 MB, once a process.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +24,6 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize, scale
 
 from fenchel import SparseLinearClassifier, estimate_memory
-from fenchel.solvers import l1_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
@@ -141,10 +138,7 @@ def measure(case: str, intercept: bool) -> None:
     make, arguments, loss, alpha = (CASES | SHARED)[case]
     model = SparseLinearClassifier(loss, alpha, max_iter=30, fit_intercept=intercept)
     X, y = make(*arguments)
-    some = np.linspace(0, y.size - 1, 200).astype(int)
-    for size in (0, l1_model.DENSE_SIZE):  # compile both ways to solve the model of a step
-        with mock.patch.object(l1_model, "DENSE_SIZE", size):
-            model.fit(X[some][:, :200], y[some])
+    model.fit(X, y)
     forget()
     before = resident("VmRSS")
     model.fit(X, y)

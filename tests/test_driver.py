@@ -16,7 +16,7 @@ from fenchel.certificate import Certificate
 from fenchel.driver import _Best, _may_be_sharper, run
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver
-from fenchel.solvers.continued import Continued
+from fenchel.solvers.continued import FAR
 from fenchel.solvers.mirror_prox import MirrorProx
 from fenchel.termination import Budget, Record, Status, decide
 from instances import BY_NAME
@@ -387,13 +387,18 @@ class Sharpening(Scripted):
     ],
 )
 def test_a_better_dual_point_is_asked_for_where_it_may_end_the_run(gap, tol, asked) -> None:
-    assert _may_be_sharper(2.0 * gap, Budget(tol=tol), 2.0, True) == asked
-    assert _may_be_sharper(2.0 * gap, Budget(tol=0.0, gap=2.0 * tol), 2.0, True) == asked
+    assert _may_be_sharper(2.0 * gap, Budget(tol=tol), 2.0, 0.0) == asked
+    assert _may_be_sharper(2.0 * gap, Budget(tol=0.0, gap=2.0 * tol), 2.0, 0.0) == asked
+
+
+@pytest.mark.parametrize(("gap", "asked"), [(0.9e-3, False), (1.9e-3, False), (2.1e-3, True)])
+def test_where_it_is_dear_the_next_iteration_may_end_the_run(gap: float, asked: bool) -> None:
+    assert _may_be_sharper(gap, Budget(tol=1e-3), 1.0, 2.0) == asked
 
 
 @pytest.mark.parametrize(("gap", "asked"), [(0.03, True), (5e-3, True), (3e-3, False)])
 def test_along_a_path_only_far_from_the_limit(gap: float, asked: bool) -> None:
-    assert _may_be_sharper(gap, Budget(tol=1e-3), 1.0, Continued.tight) == asked
+    assert _may_be_sharper(gap, Budget(tol=1e-3), 1.0, FAR) == asked
 
 
 def test_a_worse_dual_point_changes_nothing(monkeypatch) -> None:

@@ -31,9 +31,6 @@ DENSE_ENTRIES = 1 << 25
 #: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
 ROUGH, SHARPEST = 0.1, 1e-12
 
-#: A gap of so many times its limit or less is left to the next iteration along a path.
-FAR = 4.0
-
 Callback = Callable[[Record], object]
 
 
@@ -167,7 +164,7 @@ def _iterate(
                 break
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
-            sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.tight)
+            sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough(state))
             if sharp and not _over(budget, began):
                 clock = time.perf_counter()
                 V = solver.sharpened(state)
@@ -239,16 +236,16 @@ def _over(budget: Budget, began: float) -> bool:
     return budget.max_time is not None and time.perf_counter() - began >= budget.max_time
 
 
-def _may_be_sharper(gap: float, budget: Budget, at_zero: float, tight: bool) -> bool:
+def _may_be_sharper(gap: float, budget: Budget, at_zero: float, enough: float) -> bool:
     """Whether a dearer dual point is worth its price.
 
     Its gap is about the square of the one at hand, in units of P(0), if the point is no longer
     rough. It is asked for where that may end the run, and once more where the run has ended: the
-    bound that is handed out should tell how good the point is. Where it need not be so ``tight``,
-    only far from the limit.
+    bound that is handed out should tell how good the point is. A gap of ``enough`` times the limit
+    needs none.
     """
     goal = max(budget.tol, (budget.gap or 0.0) / at_zero)
-    least = SHARPEST if tight else FAR * goal
+    least = max(SHARPEST, enough * goal)
     return least < gap / at_zero <= min(ROUGH, max(goal, np.sqrt(goal)))
 
 

@@ -15,8 +15,9 @@ from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
-#: What any fit takes: objects, buffers, and what the allocator keeps between the arrays.
-FLOOR = 5_000_000
+#: What any fit takes: objects, buffers, and what the allocator keeps between the arrays; more with
+#: sparse data, of which the arrays come in many sizes.
+FLOOR, FLOOR_SPARSE = 5_000_000, 10_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -32,18 +33,20 @@ GRADIENT_BLOCKS = 3
 #: check: three points with their products, sums, the last restart and the best point.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 
-#: X is held by rows and by columns. At the start two doubles for a non-zero (of a dense X: for an
-#: entry of a block) are there as well, of which the norms of the columns are made, but only so many
-#: arrays of scores.
+#: X is held by rows and by columns. At the start two doubles for a non-zero are there as well, of
+#: which the norms of the columns are made, but only so many arrays of scores. Of a dense X it is
+#: one for an entry of a block, and one more where that is converted; a loss that is not smooth has
+#: as much at another time.
 SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2, 8, 4, 2, 3
 
 #: A step on a dense X gathers its rows for the entries that it works on, a value and a position,
 #: or forms the Hessian.
 PACKED_BYTES = 12
 
-#: A Newton step on dense data has the Hessian, the part that is solved and its factors; with a
-#: smooth loss what they are formed of, with a factor for each value; and fewer arrays of scores.
-HESSIANS, HESSIAN_BLOCKS, STEP_SCORES = 3, 2, 6
+#: A Newton step on dense data has the Hessian, once in single precision as well, the part that is
+#: solved and its factors; with a smooth loss what they are formed of, with a factor for each value;
+#: and fewer arrays of scores, as in all of a fit with such a loss.
+HESSIANS, HESSIAN_BLOCKS, STEP_SCORES, SMOOTH_SCORES = 3.5, 2, 6, 7
 
 
 def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
@@ -77,10 +80,12 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
         stored = X.nnz + n
         position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
         held = SPARSE_COPIES * stored * (DOUBLE + position)
-        return FLOOR + held + max(work, NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores)
+        start = NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores
+        return FLOOR_SPARSE + held + max(work, start)
     work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
     entries = min(d * k // 2, n, BLAS_SIZE)
     if loss.smooth:
+        work -= (SCORE_ARRAYS - SMOOTH_SCORES) * scores
         values = min(entries * n, HESSIAN_ENTRIES)
         step = STEP_SCORES * scores + 8 * (HESSIANS * entries**2 + HESSIAN_BLOCKS * values)
         work = max(work, step)
@@ -90,8 +95,9 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
         work += max(PACKED_BYTES * n * first_entries(d, k), 8 * HESSIANS * entries**2)
         if (n + d) * k <= DENSE_ENTRIES:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
-    start = NORM_DOUBLES * DOUBLE * min(n * d, DESIGN_ENTRIES)
-    return FLOOR + 2 * n * (d + 1) * X.dtype.itemsize + max(work, start)
+    doubles = 1 if loss.smooth and X.dtype == np.float64 else NORM_DOUBLES
+    start = doubles * DOUBLE * min(n * d, DESIGN_ENTRIES)
+    return FLOOR + 2 * n * (d + 1) * X.dtype.itemsize + int(max(work, start))
 
 
 def check(X: Matrix, k: int, loss: str | Loss) -> None:

@@ -89,6 +89,29 @@ def small_blocks(Xt, feature, bounds, curvature, limit, offset, out):
                 K[b, a] = total
 
 
+@njit(cache=True, nogil=True)
+def weighted_columns(Xt, feature, part, code, scale, start, out):
+    """``out_e = scale_e part[code_e] Xt[feature_e]`` for samples from ``start`` on."""
+    for e in range(feature.size):
+        x, p, row = Xt[feature[e], start:], part[code[e], start:], out[e]
+        for i in range(row.size):
+            row[i] = scale[e] * p[i] * x[i]
+
+
+@njit(cache=True, nogil=True)
+def add_blocks(H, blocks, offset, bounds):
+    """Add the blocks to H, of which the lower triangle is given, and fill in the upper one."""
+    for t in range(bounds.size - 1):
+        low, size = bounds[t], bounds[t + 1] - bounds[t]
+        K = blocks[offset[t] : offset[t + 1]].reshape((size, size))
+        for a in range(size):
+            for b in range(a + 1):
+                H[low + a, low + b] += K[a, b]
+    for a in range(H.shape[0]):
+        for b in range(a):
+            H[b, a] = H[a, b]
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol, s):
     """Minimise ``<g, s> + scale/2 s^T K s + penalty |u + s|``, K the block of every class.

@@ -135,6 +135,24 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
 
 
 @njit(cache=True, nogil=True)
+def _weigh(e, packed, positions, space):
+    """``space = x weight (1 - share)`` at the positions of entry e."""
+    start, stop, base, position, x = packed
+    _, weight, share = positions
+    low, high, first = start[e], stop[e], base[e]
+    if high > low and position[high - 1] - position[low] == high - low - 1:
+        first += position[low]
+        some = slice(first, first + high - low)
+        column, w, part, out = x[low:high], weight[some], share[some], space[some]
+        for q in range(column.size):
+            out[q] = column[q] * w[q] * (1.0 - part[q])
+    else:
+        for q in range(low, high):
+            p = first + position[q]
+            space[p] = x[q] * weight[p] * (1.0 - share[p])
+
+
+@njit(cache=True, nogil=True)
 def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
     """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
 
@@ -142,8 +160,7 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
     without pivoting: the block is positive definite. ``space`` is zeroed working space, one number
     for a position.
     """
-    start, stop, base, position, x = packed
-    _, weight, share = positions
+    start, stop, base, position, _ = packed
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         if size > limit:
@@ -151,9 +168,7 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
         K = inverse[offset[t] : offset[t] + size * size].reshape((size, size))
         for a in range(size):
             e = face[low + a]
-            for q in range(start[e], stop[e]):
-                p = base[e] + position[q]
-                space[p] = x[q] * weight[p] * (1.0 - share[p])
+            _weigh(e, packed, positions, space)
             for b in range(a + 1):
                 K[a, b] = K[b, a] = _dot(face[low + b], packed, space)
             K[a, a] += damping[e]

@@ -74,8 +74,7 @@ class Blocks:
         cls, problem: Problem, columns: Columns, entries: Entries, V: np.ndarray, eta: float
     ) -> Blocks:
         """The blocks of the entries at the dual point V; eta is the step of a smoothed loss."""
-        classes, first = np.unique(entries.klass, return_index=True)
-        bounds = np.append(first, entries.klass.size).astype(np.int64)
+        classes, bounds = entries.bounds
         curvature = np.empty((classes.size, problem.n))
         smooth = problem.loss.smooth
         if smooth:

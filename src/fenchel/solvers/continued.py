@@ -9,6 +9,9 @@ import numpy as np
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 
+#: A dearer dual point is only asked for where the gap is more than so many times its limit.
+FAR = 4.0
+
 
 class Continued(Solver):
     """A solver for the points of a regularisation path: same data, another penalty each time.
@@ -20,8 +23,6 @@ class Continued(Solver):
     ----------
     solver : the solver of every run.
     """
-
-    tight = False  # there are many points, and each begins with a good V
 
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
@@ -48,6 +49,9 @@ class Continued(Solver):
 
     def sharpened(self, state: Any) -> np.ndarray | None:
         return self.solver.sharpened(state)
+
+    def sharp_enough(self, state: Any) -> float:
+        return FAR  # there are many points, and each begins with a good V
 
     def passes(self, problem: Problem) -> float:
         return self.solver.passes(problem)

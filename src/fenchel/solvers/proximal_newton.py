@@ -97,6 +97,12 @@ SINGLE = 1e-6
 #: right at the end of the one before, asks for long line searches now; the more where X is sparse.
 NEXT_DAMPING, NEXT_DAMPING_SPARSE = 1e-4, 1e-3
 
+#: The bound at the end of a run is sharpened where a Newton step costs this part of the run.
+LAST_PART = 0.25
+
+#: Else a gap of up to so many times its limit is left to the next iteration.
+NEARLY = 2.0
+
 
 @dataclass
 class State:
@@ -115,6 +121,8 @@ class State:
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
+    spent: float = 0.0  # multiplications of all steps of a smooth loss, as in class_newton.costs
+    newton: float = 0.0  # those of a Newton step
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
@@ -234,13 +242,18 @@ class ProximalNewton(PenalisedSolver):
         with self._threads(state.problem):
             return self._linearised(state)
 
+    def sharp_enough(self, state: State) -> float:
+        """Where the run has ended anyway, only for a small part of what it has cost."""
+        return 0.0 if state.newton <= LAST_PART * state.spent else NEARLY
+
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
         problem, limit = state.problem, self._most_new(state)
         state.gradient = full_gradient(problem, state.V)
         new = near_bounds(problem, state.V, limit, state.gradient)
+        entries = state.entries.with_new(*new)
         for _ in range(ROUNDS):
-            state.entries, state.hessian, state.looked = state.entries.with_new(*new), None, True
+            state.entries, state.hessian, state.looked = entries, None, True
             error, g, penalty = self._subgradient(state)
             if error > problem.lam:
                 return None
@@ -256,6 +269,9 @@ class ProximalNewton(PenalisedSolver):
             if excess.size == 0 or excess.max() <= close:
                 break
             new = np.append(new[0], feature), np.append(new[1], klass)
+            entries = state.entries.with_new(*new)
+            if entries.u.size == state.entries.u.size:  # the same model once more
+                break
         return V
 
     @staticmethod
@@ -312,6 +328,7 @@ class ProximalNewton(PenalisedSolver):
             goal = self._goal(state, error) if goal is None else goal
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
+            state.spent += state.newton
             if self._long(state):
                 break
 
@@ -341,6 +358,7 @@ class ProximalNewton(PenalisedSolver):
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
         cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
         progress.looked(before - self._objective(state), settled, cost, newton)
+        state.spent, state.newton = state.spent + cost, newton
 
     def _class_step(
         self, state: State, progress: Progress, g: np.ndarray, penalty: np.ndarray

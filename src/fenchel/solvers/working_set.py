@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
@@ -22,14 +23,19 @@ from fenchel.problem import BLOCK_ENTRIES, Problem
 #: always come in: where these are many, the look at all of them is dear.
 GROWTH, MIN_NEW, MIN_NEW_SMALL, SHARE = 2, 500, 50, 1 << 13
 
-#: Blocks of the Hessian with fewer entries are formed in one compiled loop, larger ones by BLAS.
-SMALL_BLOCK = 16
+#: Blocks of the Hessian up to this size are formed in one compiled loop, larger ones by BLAS; and
+#: up to the second where so many numbers are the values of a block, which the first cache holds.
+SMALL_BLOCK, CACHED_BLOCK, CACHED = 16, 48, 1 << 16
 
-#: The Hessian is formed of so many samples at a time that their values for its entries are as many.
-HESSIAN_ENTRIES = 1 << 21
+#: The Hessian is formed of so many samples at a time that their values for its entries are as many,
+#: but not of fewer than the second: the Hessian is read and written each time.
+HESSIAN_ENTRIES, LEAST_SAMPLES = 1 << 16, 128
 
 #: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
 ROW_COST = 12
+
+#: Samples without curvature are left out where at most this part of all has any.
+WORTH_A_COPY = 0.8
 
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
@@ -96,6 +102,11 @@ class Entries:
         """The classes that occur, and where the entries of each begin; the last one is the end."""
         last = np.flatnonzero(np.append(self.klass[1:] != self.klass[:-1], self.klass.size > 0))
         return self.klass[last], np.append(0, last + 1)
+
+    @cached_property
+    def code(self) -> np.ndarray:
+        """The place of each entry's class among those that occur."""
+        return np.repeat(np.arange(self.classes.size), np.diff(self.bounds[1]))
 
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
@@ -180,7 +191,7 @@ class Columns:
         """
         if self.sparse:
             return lambda t: self.add_product(Z, entries, t * s)
-        classes, code = np.unique(entries.klass, return_inverse=True)
+        classes, code = entries.classes, entries.code
         if classes.size <= FEW_CLASSES * Z.shape[1] and not self._by_blas(s, Z.shape[1]):
             few = curvature.dense_product(self.data[0], entries.feature, code, s, classes.size)
 
@@ -225,7 +236,7 @@ class Columns:
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries, for a V without many zeros."""
         if not self.sparse:
-            classes, code = np.unique(entries.klass, return_inverse=True)
+            classes, code = entries.classes, entries.code
             if classes.size > FEW_CLASSES * problem.k or self._all_entries(entries, problem.k):
                 return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
             out = np.empty(entries.u.size)
@@ -266,9 +277,9 @@ class Columns:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
         (Xt,) = self.data
         out = np.empty(offset[-1])
-        args = entries.feature, bounds, curvature_at, SMALL_BLOCK, offset, out
-        class_blocks.small_blocks(Xt, *args)
-        for t in np.flatnonzero(np.diff(bounds) > SMALL_BLOCK):
+        small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // Xt.shape[1]))
+        class_blocks.small_blocks(Xt, entries.feature, bounds, curvature_at, small, offset, out)
+        for t in np.flatnonzero(np.diff(bounds) > small):
             M = Xt[entries.feature[bounds[t] : bounds[t + 1]]] * np.sqrt(curvature_at[t])
             out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
         return out
@@ -308,44 +319,26 @@ class Columns:
         features are given, ``sqrt(sum_i weights_i X_ij^2)``, a large product is made in single
         precision.
         """
-        used, where = np.unique(entries.feature, return_inverse=True)
-        here, Xt = Entries(where, entries.klass, entries.u), self.data[0][used]
-        unit = np.ones(used.size)
-        if size is not None:  # features of size one: no square leaves the range of floats
-            unit = np.where(size[used] > 0.0, size[used], 1.0)
-        precision = np.float64 if size is None else np.float32
+        Xt, feature, unit = self.data[0], entries.feature, None
         total = curvature_at.sum(axis=1)
         rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
-        H = np.zeros((entries.u.size, entries.u.size))
-        for part in np.array_split(rows, 1 + entries.u.size * rows.size // HESSIAN_ENTRIES):
-            X_part = np.take(Xt, part, axis=1) / unit[:, None]
-            columns = Columns((X_part,), self._gradient, self._pack)
-            columns._add_hessian(here, curvature_at[part], weights[part], precision, H)
-        H *= unit[where]
-        H *= unit[where][:, None]
-        return H
-
-    def _add_hessian(
-        self,
-        entries: Entries,
-        curvature_at: np.ndarray,
-        weights: np.ndarray,
-        precision: type[np.floating],
-        H: np.ndarray,
-    ) -> None:
-        """Add the part of some samples to the Hessian: their columns are all that is here."""
-        (Xt,) = self.data
-        classes, first, code = np.unique(entries.klass, return_index=True, return_inverse=True)
-        h = np.ascontiguousarray(curvature_at[:, classes].T)
-        Q = Xt.astype(precision)[entries.feature]
-        Q *= (h * np.sqrt(weights / curvature_at.sum(axis=1))).astype(precision)[code]
-        H -= Q @ Q.T
-        bounds = np.append(first, entries.u.size).astype(np.int64)
+        if size is not None:  # features of size one: no square leaves the range of floats
+            unit = np.where(size[feature] > 0.0, size[feature], 1.0)
+        if rows.size > WORTH_A_COPY * total.size:
+            rows, total = np.arange(total.size), np.where(total > 0.0, total, 1.0)
+        else:
+            used, feature = np.unique(feature, return_inverse=True)
+            Xt, weights, total = np.take(Xt[used], rows, axis=1), weights[rows], total[rows]
+        classes, bounds = entries.bounds
+        h = np.ascontiguousarray(curvature_at.T[np.ix_(classes, rows)])
+        h *= np.sqrt(weights / total)
+        H = _minus_products(Xt, feature, h, entries.code, unit)
+        h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
         offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
-        values = self.blocks(entries, bounds, weights * h, offset)
-        for t, size in enumerate(np.diff(bounds)):
-            mine = slice(bounds[t], bounds[t + 1])
-            H[mine, mine] += values[offset[t] : offset[t + 1]].reshape(size, size)
+        here = Entries(feature, entries.klass, entries.u)
+        columns = Columns((Xt,), self._gradient, self._pack)
+        class_blocks.add_blocks(H, columns.blocks(here, bounds, h, offset), offset, bounds)
+        return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual`` as from ``residual_columns``."""
@@ -374,7 +367,7 @@ class Columns:
     def share(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
         """The same as :meth:`pack` with a position for every sample, with curvature or not."""
         indptr, indices, x, n = self.data if self.sparse else self._as_sparse()
-        classes, code = np.unique(entries.klass, return_inverse=True)
+        classes, code = entries.classes, entries.code
         packed = indptr[entries.feature], indptr[entries.feature + 1], n * code, indices, x
         return packed, curvature.curvature_everywhere(h, weights, classes)
 
@@ -383,6 +376,34 @@ class Columns:
         (Xt,) = self.data
         d, n = Xt.shape
         return n * np.arange(d + 1), np.tile(np.arange(n, dtype=np.int32), d), Xt.ravel(), n
+
+
+def _minus_products(
+    Xt: np.ndarray,
+    feature: np.ndarray,
+    part: np.ndarray,
+    code: np.ndarray,
+    unit: np.ndarray | None,
+) -> np.ndarray:
+    """``-Q Q^T`` for ``Q_e = part[code_e] * Xt[feature_e]``: its lower triangle.
+
+    In single precision where the entries have a ``unit``. Some samples at a time: a large Q would
+    be memory that is new to the process, which costs more than the product.
+    """
+    kind, syrk = (np.float64, dsyrk) if unit is None else (np.float32, ssyrk)
+    unit = np.ones(feature.size) if unit is None else unit
+    size, n = feature.size, Xt.shape[1]
+    H = np.zeros((size, size), dtype=kind, order="F")
+    Q = np.empty((size, min(n, max(LEAST_SAMPLES, HESSIAN_ENTRIES // size))), dtype=kind)
+    for start in range(0, n, Q.shape[1]):
+        width = min(Q.shape[1], n - start)
+        class_blocks.weighted_columns(Xt, feature, part, code, 1.0 / unit, start, Q[:, :width])
+        H = syrk(-1.0, Q[:, :width].T, 1.0, H, trans=1, overwrite_c=1)
+    products = H.T.astype(np.float64, copy=False)
+    if kind == np.float32:
+        products *= unit
+        products *= unit[:, None]
+    return products
 
 
 def violators(
