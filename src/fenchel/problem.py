@@ -276,7 +276,7 @@ class Problem:
                     labels = sp.csr_array((self.weights[mine], where), shape=W.shape)
                     W = sp.diags_array(self.weights) @ W.tocsr() - labels
                 else:
-                    W = self.weights[:, None] * dense(W)
+                    W = self.weights[:, None] * W.toarray(order="C")  # the kernel reads rows
                     W[where] -= self.weights[mine]
             if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
                 csc = self.design.csc
