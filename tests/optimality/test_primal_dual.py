@@ -299,6 +299,27 @@ def test_entries_that_the_dual_point_of_a_model_violates_join_it(monkeypatch) ->
     assert violators(problem, V, 10**6)[-1] > 1.0 - 1e-6
 
 
+def test_a_model_whose_entries_do_it_is_not_solved_again(monkeypatch) -> None:
+    """Where V' violates what is in the model, the same model would have the same V'."""
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    method.advance(state, 2)
+    solved, minimise = [], ProximalNewton._minimise
+
+    def counted(self, state, *arguments):
+        solved.append(state.entries.u.size)
+        return minimise(self, state, *arguments)
+
+    def known(problem, V, *_):
+        return state.entries.feature[:1], state.entries.klass[:1], np.ones(1), 0.5
+
+    monkeypatch.setattr(ProximalNewton, "_minimise", counted)
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.violators", known)
+    assert method.sharpened(state) is not None
+    assert len(solved) == 1
+
+
 def test_a_rough_point_has_no_model_worth_its_price() -> None:
     problem = make_problem(BY_NAME["three-classes"], "softmax")
     problem = problem.with_penalty(0.1 * smallest_null_penalty(problem))
