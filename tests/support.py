@@ -16,7 +16,7 @@ from instances import Instance
 ONLY_LOSSES = {"sublinear": {"hinge"}}
 PENALISED = {"primal-dual", "hybrid-gradient", "proximal-newton"}
 NO_GROUP_PENALTY = {*PENALISED, "sublinear", "full-sampling"}
-NO_RADIUS = PENALISED
+NO_RADIUS = PENALISED - {"primal-dual"}
 NO_COST = {"sublinear"}
 NO_SIGNS = {"sublinear"}
 NO_FACTORS_IN_A_BALL = {"sublinear"}

@@ -139,10 +139,10 @@ def test_scaled_prices_scale_the_optimum() -> None:
 def test_auto_says_what_it_chose() -> None:
     instance = TAKEN[0]
     free = solve(instance, "hinge", "auto", max_iter=1)
-    ball = solve(instance, "hinge", "auto", max_iter=1, radius=1.0)
-    assert (free.solver, ball.solver) == ("primal-dual", "mirror-prox")
+    group = solve(instance, "hinge", "auto", max_iter=1, penalty="group")
+    assert (free.solver, group.solver) == ("primal-dual", "mirror-prox")
     assert "primal-dual" in free.history[0].note
-    assert "radius" in ball.history[0].note
+    assert "penalty" in group.history[0].note
 
 
 @pytest.mark.parametrize(("d", "first"), [(15, ProximalNewton), (16, HybridGradient)])

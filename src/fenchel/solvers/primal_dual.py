@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from fenchel.common_part import dear
 from fenchel.problem import SPARSE, Matrix, Problem
+from fenchel.solvers.ball import BallMultiplier
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
@@ -56,7 +57,7 @@ class State:
 
 
 class PrimalDual(PenalisedSolver):
-    """The certified solver for the penalised problem, any loss, to any accuracy.
+    """The certified solver for the problem with an l1 penalty, any loss, to any accuracy.
 
     A loss that is not smooth is begun with :class:`HybridGradient`, whose rough solution takes few
     cheap iterations. When its gap no longer halves within its patience, the point is handed over
@@ -66,6 +67,7 @@ class PrimalDual(PenalisedSolver):
     A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
     go to the Newton steps at once, and so do data so large that one product is dear if few classes
     have coefficients that want to leave zero.
+    With a radius, all this is done for a series of penalties (:class:`BallMultiplier`).
 
     One iteration is one of the method at work.
     """
@@ -78,6 +80,9 @@ class PrimalDual(PenalisedSolver):
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
         self.check_problem(problem)
+        if problem.radius is not None:
+            ball = BallMultiplier(PrimalDual())
+            return State(problem, ball, ball.init(problem, start, rng, horizon))
         method: Solver = ProximalNewton()
         note = ""
         if start is None and self._begins_rough(problem):
@@ -95,6 +100,10 @@ class PrimalDual(PenalisedSolver):
             return self.init(problem, start, rng, horizon)
         inner = method.follow(inner, problem, start, rng, horizon)
         return State(problem, method, inner, finish=self._finish(problem))
+
+    @staticmethod
+    def refuses(problem: Problem) -> str:
+        return PenalisedSolver.refuses(problem.with_radius(None))
 
     @staticmethod
     def _finish(problem: Problem) -> float:
@@ -205,7 +214,8 @@ class PrimalDual(PenalisedSolver):
         return state.method.iterations_to_check(problem, state.inner)
 
     def note(self, state: State) -> str:
-        note, state.note = state.note, ""
+        note = "; ".join(filter(None, [state.note, state.method.note(state.inner)]))
+        state.note = ""
         return note
 
 
