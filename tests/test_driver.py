@@ -391,11 +391,6 @@ def test_a_better_dual_point_is_asked_for_where_it_may_end_the_run(gap, tol, ask
     assert _may_be_sharper(2.0 * gap, Budget(tol=0.0, gap=2.0 * tol), 2.0, 0.0) == asked
 
 
-@pytest.mark.parametrize(("gap", "asked"), [(0.9e-3, False), (1.9e-3, False), (2.1e-3, True)])
-def test_where_it_is_dear_the_next_iteration_may_end_the_run(gap: float, asked: bool) -> None:
-    assert _may_be_sharper(gap, Budget(tol=1e-3), 1.0, 2.0) == asked
-
-
 @pytest.mark.parametrize(("gap", "asked"), [(0.03, True), (5e-3, True), (3e-3, False)])
 def test_along_a_path_only_far_from_the_limit(gap: float, asked: bool) -> None:
     assert _may_be_sharper(gap, Budget(tol=1e-3), 1.0, FAR) == asked

@@ -245,19 +245,6 @@ def test_the_step_of_a_sharpened_dual_point_is_taken_next() -> None:
     assert state.step is None
 
 
-@pytest.mark.parametrize(("part", "enough"), [(0.2, 0.0), (0.3, 2.0)])
-def test_the_last_bound_is_sharpened_for_a_small_part_of_the_cost(part, enough) -> None:
-    method = PrimalDual()
-    problem = make_problem(BY_NAME["three-classes"], "softmax")
-    state = method.init(problem, None, np.random.default_rng(0), 1)
-    assert method.sharp_enough(state) == 0.0  # nothing is known yet
-    method.advance(state, 1)
-    assert state.inner.newton > 0.0
-    assert state.inner.spent > 0.0
-    state.inner.newton = part * state.inner.spent
-    assert method.sharp_enough(state) == enough
-
-
 def test_a_known_step_is_forgotten_with_its_penalty() -> None:
     problem = make_problem(BY_NAME["three-classes"], "softmax")
     method, rng = ProximalNewton(), np.random.default_rng(0)

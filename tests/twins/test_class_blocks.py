@@ -216,6 +216,29 @@ def test_the_dense_hessian_is_that_of_the_loss(
             assert H[e, f] == pytest.approx(float((w * h * X[:, j]) @ X[:, i]), abs=1e-13)
 
 
+@pytest.mark.parametrize("drop", [[], [3], [0, 5, -1]], ids=["none", "one", "three"])
+def test_a_hessian_that_grows_is_that_of_all_entries(case, drop: list[int], monkeypatch) -> None:
+    monkeypatch.setattr(working_set, "MOST_GROWN", 1.0)
+    _, V, w, entries, columns, _ = case
+    keep = np.delete(np.arange(entries.u.size), drop)
+    known = Entries(entries.feature[keep], entries.klass[keep], entries.u[keep])
+    whole = columns.dense_hessian(entries, V, w)
+    H = columns.dense_hessian(known, V, w)
+    np.testing.assert_allclose(H, whole[np.ix_(keep, keep)], atol=1e-15)
+    monkeypatch.setattr(Columns, "dense_hessian", None)  # it is not formed anew
+    found = columns.grown_hessian(known, H, entries, V, w)
+    np.testing.assert_allclose(found, whole, atol=1e-15)
+    assert found is not H
+
+
+def test_entries_that_are_not_there_any_more_ask_for_another_hessian(case) -> None:
+    _, V, w, entries, columns, _ = case
+    fewer = Entries(entries.feature[1:], entries.klass[1:], entries.u[1:])
+    H = columns.dense_hessian(entries, V, w)
+    found = columns.grown_hessian(entries, H, fewer, V, w)
+    np.testing.assert_allclose(found, H[1:, 1:], atol=1e-15)
+
+
 def test_the_hessian_in_single_precision_is_as_good_for_features_of_any_size(case) -> None:
     """Squares of such features overflow in single precision, or vanish."""
     X, V, w, entries, columns, _ = case

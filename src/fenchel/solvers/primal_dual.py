@@ -204,9 +204,6 @@ class PrimalDual(PenalisedSolver):
     def sharpened(self, state: State) -> np.ndarray | None:
         return state.method.sharpened(state.inner)
 
-    def sharp_enough(self, state: State) -> float:
-        return state.method.sharp_enough(state.inner)
-
     def passes(self, problem: Problem) -> float:
         return 2.0
 

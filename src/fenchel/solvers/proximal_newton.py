@@ -97,12 +97,6 @@ SINGLE = 1e-6
 #: right at the end of the one before, asks for long line searches now; the more where X is sparse.
 NEXT_DAMPING, NEXT_DAMPING_SPARSE = 1e-4, 1e-3
 
-#: The bound at the end of a run is sharpened where a Newton step costs this part of the run.
-LAST_PART = 0.25
-
-#: Else a gap of up to so many times its limit is left to the next iteration.
-NEARLY = 2.0
-
 
 @dataclass
 class State:
@@ -121,14 +115,13 @@ class State:
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
-    spent: float = 0.0  # multiplications of all steps of a smooth loss, as in class_newton.costs
-    newton: float = 0.0  # those of a Newton step
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
     stiff: bool = False  # the model without damping takes too long
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: Hessian | None = None  # on the entries as they are, for the next step to change
+    formed: tuple[Entries, np.ndarray] | None = None  # the last dense Hessian, as long as V is that
 
 
 class ProximalNewton(PenalisedSolver):
@@ -242,10 +235,6 @@ class ProximalNewton(PenalisedSolver):
         with self._threads(state.problem):
             return self._linearised(state)
 
-    def sharp_enough(self, state: State) -> float:
-        """Where the run has ended anyway, only for a small part of what it has cost."""
-        return 0.0 if state.newton <= LAST_PART * state.spent else NEARLY
-
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
         problem, limit = state.problem, self._most_new(state)
@@ -328,7 +317,6 @@ class ProximalNewton(PenalisedSolver):
             goal = self._goal(state, error) if goal is None else goal
             if error <= goal or not self._newton(state, gradient, penalty, error):
                 break
-            state.spent += state.newton
             if self._long(state):
                 break
 
@@ -358,7 +346,6 @@ class ProximalNewton(PenalisedSolver):
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
         cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
         progress.looked(before - self._objective(state), settled, cost, newton)
-        state.spent, state.newton = state.spent + cost, newton
 
     def _class_step(
         self, state: State, progress: Progress, g: np.ndarray, penalty: np.ndarray
@@ -570,9 +557,13 @@ class ProximalNewton(PenalisedSolver):
             kept = state.hessian or Hessian.zero(entries, h.shape[1])
             state.hessian = columns.row_hessian(entries, kept, h, weights)
             return state.hessian.H
-        rough = damping >= SINGLE
-        feature_size = np.sqrt(state.curvature) if rough else None
-        return columns.dense_hessian(entries, h, weights, feature_size)
+        if state.formed is not None and damping < SINGLE:
+            H = columns.grown_hessian(*state.formed, entries, h, weights)
+        else:
+            feature_size = np.sqrt(state.curvature) if damping >= SINGLE else None
+            H = columns.dense_hessian(entries, h, weights, feature_size)
+        state.formed = (entries, H) if damping < SINGLE else None
+        return H
 
     @staticmethod
     def _below(state: State, penalty: np.ndarray) -> np.ndarray:
@@ -583,7 +574,7 @@ class ProximalNewton(PenalisedSolver):
     def _evaluate(state: State) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = state.problem, state.problem.loss
-        state.value, state.gradient = 0.0, None
+        state.value, state.gradient, state.formed = 0.0, None, None
         state.work += 10.0 * state.Z.size
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]

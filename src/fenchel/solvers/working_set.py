@@ -37,6 +37,9 @@ ROW_COST = 12
 #: Samples without curvature are left out where at most this part of all has any.
 WORTH_A_COPY = 0.8
 
+#: A Hessian grows by at most this part of its entries; else it is formed anew.
+MOST_GROWN = 0.1
+
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
 
@@ -339,6 +342,42 @@ class Columns:
         columns = Columns((Xt,), self._gradient, self._pack)
         class_blocks.add_blocks(H, columns.blocks(here, bounds, h, offset), offset, bounds)
         return H
+
+    def grown_hessian(
+        self,
+        known: Entries,
+        H: np.ndarray,
+        entries: Entries,
+        curvature_at: np.ndarray,
+        weights: np.ndarray,
+    ) -> np.ndarray:
+        """The same as ``dense_hessian``, H being that of some of the entries, if not many are new.
+
+        The new rows are products of one column each: ``Q q_e`` in the notation of
+        :func:`_minus_products`, and the block of the entry's class.
+        """
+        d = self.data[0].shape[0]
+        where = np.searchsorted(
+            entries.klass * d + entries.feature, known.klass * d + known.feature
+        )
+        new = np.setdiff1d(np.arange(entries.u.size), where, assume_unique=True)
+        if where.size + new.size > entries.u.size or new.size > MOST_GROWN * known.u.size:
+            return self.dense_hessian(entries, curvature_at, weights)
+        (Xt,), (classes, bounds), code = self.data, entries.bounds, entries.code
+        total = curvature_at.sum(axis=1)
+        h = np.ascontiguousarray(curvature_at[:, classes].T)
+        part = h * np.sqrt(weights / np.where(total > 0.0, total, 1.0))
+        out, row = np.zeros((entries.u.size, entries.u.size)), np.empty(entries.u.size)
+        out[np.ix_(where, where)] = H
+        for e in new:
+            x, t = Xt[entries.feature[e]], code[e]
+            class_blocks.products_at(Xt, part * (part[t] * x), entries.feature, code, row)
+            mine = slice(bounds[t], bounds[t + 1])
+            block = Xt[entries.feature[mine]] @ (weights * h[t] * x)
+            out[e] = out[:, e] = -row
+            out[e, mine] += block
+            out[mine, e] = out[e, mine]
+        return out
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual`` as from ``residual_columns``."""
