@@ -357,12 +357,12 @@ class Columns:
         :func:`_minus_products`, and the block of the entry's class.
         """
         d = self.data[0].shape[0]
-        where = np.searchsorted(
-            entries.klass * d + entries.feature, known.klass * d + known.feature
-        )
-        new = np.setdiff1d(np.arange(entries.u.size), where, assume_unique=True)
-        if where.size + new.size > entries.u.size or new.size > MOST_GROWN * known.u.size:
+        keys, old = (some.klass * d + some.feature for some in (entries, known))
+        new = np.flatnonzero(np.isin(keys, old, invert=True))
+        few = new.size <= MOST_GROWN * known.u.size
+        if not few or keys.size - new.size < old.size:
             return self.dense_hessian(entries, curvature_at, weights)
+        where = np.searchsorted(keys, old)
         (Xt,), (classes, bounds), code = self.data, entries.bounds, entries.code
         total = curvature_at.sum(axis=1)
         h = np.ascontiguousarray(curvature_at[:, classes].T)
