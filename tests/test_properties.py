@@ -153,10 +153,10 @@ def test_the_type_of_the_matrix_does_not_matter(instance: Instance, loss: str, s
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     narrow = sp.csr_array(dense)
     narrow.indices, narrow.indptr = narrow.indices.astype(np.int32), narrow.indptr.astype(np.int32)
-    results = [
-        solve(replace(instance, X=X), loss, solver, max_passes=12, tol=0.0)
-        for X in (dense, wide, narrow)
-    ]
+    budget: dict = {"max_passes": 12, "tol": 0.0}
+    if solver == "primal-dual" and instance.radius is not None:
+        budget = {"tol": 1e-8}  # rough solutions are not the same, nor are the next multipliers
+    results = [solve(replace(instance, X=X), loss, solver, **budget) for X in (dense, wide, narrow)]
     assert results[1].primal == results[2].primal  # the same sums in the same order
     assert results[1].dual == results[2].dual
     scale = max(1.0, results[0].primal, abs(results[0].dual))

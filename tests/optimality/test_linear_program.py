@@ -17,7 +17,7 @@ from fenchel.solvers.linear_program import LinearProgram
 from instances import INSTANCES, Instance
 from support import make_problem, refusal
 
-TAKEN = [i for i in INSTANCES if refusal("primal-dual", "hinge", i) is None]
+TAKEN = [i for i in INSTANCES if refusal("proximal-newton", "hinge", i) is None]
 
 
 def end_of(problem: Problem) -> tuple[linear_program.State, float]:

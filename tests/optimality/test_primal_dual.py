@@ -257,6 +257,30 @@ def test_a_known_step_is_forgotten_with_its_penalty() -> None:
     assert not state.looked
 
 
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_next_penalty_of_a_path_takes_one_model_where_x_is_dense(sparse, monkeypatch) -> None:
+    X, y = load_digits(return_X_y=True)
+    X = sp.csr_array(X[::4] / 16) if sparse else X[::4] / 16
+    problem = Problem.from_data(X, y[::4], loss="softmax", lam=0.01)
+    method, rng = ProximalNewton(), np.random.default_rng(0)
+    state = method.init(problem, None, rng, 1)
+    method.advance(state, 8)
+    point = method.points(state)[0]
+    following = problem.with_penalty(0.8 * problem.lam)
+    state = method.follow(state, following, Start(point.U, point.V), rng, 1)
+    before = certify(following, point.U, point.V).gap
+    method.advance(state, 1)
+    point = method.points(state)[0]
+    assert (state.sharp is not None) == (not sparse)
+    if not sparse:
+        assert_array_equal(point.V, state.sharp)
+        assert certify(following, point.U, point.V).gap < 0.02 * before
+        assert certify(following, point.U, state.V.copy()).gap > 0.02 * before
+        method.advance(state, 1)
+        assert state.sharp is None
+        assert_array_equal(method.points(state)[0].V, state.V)
+
+
 def test_a_model_that_takes_long_is_given_up_for_the_run(monkeypatch) -> None:
     problem = make_problem(BY_NAME["sparse"], "softmax")
     method = ProximalNewton()

@@ -200,7 +200,9 @@ def test_gradients_at_entries_are_those_of_the_problem(case, make) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
-@pytest.mark.parametrize("certain", [0, 0.1, 0.6], ids=["no row at a corner", "few", "most"])
+@pytest.mark.parametrize(
+    "certain", [0, 0.1, 0.6, 1], ids=["no row at a corner", "few", "most", "all"]
+)
 @pytest.mark.parametrize("at_a_time", [HESSIAN_ENTRIES, 30], ids=["at once", "in parts"])
 def test_the_dense_hessian_is_that_of_the_loss(
     case, certain: float, at_a_time: int, monkeypatch

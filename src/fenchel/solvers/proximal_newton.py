@@ -119,6 +119,8 @@ class State:
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
     stiff: bool = False  # the model without damping takes too long
+    follows: bool = False  # the next iteration is the first with another penalty
+    sharp: np.ndarray | None = None  # the dual point of the model whose step was taken last
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: Hessian | None = None  # on the entries as they are, for the next step to change
     formed: tuple[Entries, np.ndarray] | None = None  # the last dense Hessian, as long as V is that
@@ -174,7 +176,9 @@ class ProximalNewton(PenalisedSolver):
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
         state.problem, state.gap = problem, np.inf
-        state.step, state.looked, state.stiff = None, False, False  # of another problem
+        state.step, state.looked = None, False  # of another problem
+        state.stiff = state.stiff and ratio < 1.0  # a smaller penalty makes it no better
+        state.follows, state.sharp = not state.columns.sparse, None  # conjugate gradients are dear
         entries = state.entries  # afresh: no rounding adds up along a path
         state.Z = state.columns.product(entries, entries.u, problem.k)
         if state.centre is not None:
@@ -218,7 +222,8 @@ class ProximalNewton(PenalisedSolver):
         entries, shape = state.entries, (problem.d, problem.k)
         dense = problem.d * problem.k <= DENSE_POINT
         U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
-        V = state.V  # updated in place, so what is handed out is a copy, and a small one if it can
+        # updated in place, so what is handed out is a copy, and a small one if it can
+        V = state.V if state.sharp is None else state.sharp
         sparse = V.size > DENSE_POINT and 5 * np.count_nonzero(V) < V.size
         return [Point(U, sp.csr_array(V) if sparse else V.copy(), "last")]
 
@@ -270,7 +275,9 @@ class ProximalNewton(PenalisedSolver):
         return most_new(state.problem, int(np.count_nonzero(state.entries.u)), least)
 
     def _iterate(self, state: State) -> None:
-        state.work = 0.0
+        state.work, state.sharp = 0.0, None
+        if state.follows and self._first_of_a_penalty(state):
+            return
         if state.step is not None and self._take_known_step(state):
             return
         if not state.looked:
@@ -284,6 +291,19 @@ class ProximalNewton(PenalisedSolver):
             if progress.slow:
                 state.damping = self._first_damping(state)
         self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
+
+    def _first_of_a_penalty(self, state: State) -> bool:
+        """Go to the minimum of the model from the solution with another penalty.
+
+        Its dual point and U after its step are both of second order in the change of the penalty:
+        most points of a path need no more.
+        """
+        state.follows = False
+        V = self.sharpened(state)
+        if V is None or not self._take_known_step(state):
+            return False
+        state.sharp = V
+        return True
 
     def _look(self, state: State) -> None:
         """Look at all features for what belongs to the working set, and move the centre in time."""

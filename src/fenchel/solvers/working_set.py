@@ -280,7 +280,7 @@ class Columns:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
         (Xt,) = self.data
         out = np.empty(offset[-1])
-        small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // Xt.shape[1]))
+        small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // max(1, Xt.shape[1])))
         class_blocks.small_blocks(Xt, entries.feature, bounds, curvature_at, small, offset, out)
         for t in np.flatnonzero(np.diff(bounds) > small):
             M = Xt[entries.feature[bounds[t] : bounds[t + 1]]] * np.sqrt(curvature_at[t])
@@ -433,11 +433,12 @@ def _minus_products(
     unit = np.ones(feature.size) if unit is None else unit
     size, n = feature.size, Xt.shape[1]
     H = np.zeros((size, size), dtype=kind, order="F")
-    Q = np.empty((size, min(n, max(LEAST_SAMPLES, HESSIAN_ENTRIES // size))), dtype=kind)
-    for start in range(0, n, Q.shape[1]):
-        width = min(Q.shape[1], n - start)
-        class_blocks.weighted_columns(Xt, feature, part, code, 1.0 / unit, start, Q[:, :width])
-        H = syrk(-1.0, Q[:, :width].T, 1.0, H, trans=1, overwrite_c=1)
+    width = max(1, min(n, max(LEAST_SAMPLES, HESSIAN_ENTRIES // max(1, size))))
+    Q = np.empty((size, width), dtype=kind)
+    for start in range(0, n, width):
+        some = Q[:, : n - start]
+        class_blocks.weighted_columns(Xt, feature, part, code, 1.0 / unit, start, some)
+        H = syrk(-1.0, some.T, 1.0, H, trans=1, overwrite_c=1)
     products = H.T.astype(np.float64, copy=False)
     if kind == np.float32:
         products *= unit
