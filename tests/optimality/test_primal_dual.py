@@ -310,7 +310,8 @@ def test_entries_that_the_dual_point_of_a_model_violates_join_it(monkeypatch) ->
     assert violators(problem, V, 10**6)[-1] > 1.0 - 1e-6
 
 
-def test_a_model_whose_entries_do_it_is_not_solved_again(monkeypatch) -> None:
+@pytest.mark.parametrize("on_path", [False, True])
+def test_a_model_whose_entries_do_it_is_not_solved_again(on_path: bool, monkeypatch) -> None:
     """Where V' violates what is in the model, the same model would have the same V'."""
     problem = make_problem(BY_NAME["three-classes"], "softmax")
     method = ProximalNewton()
@@ -327,8 +328,10 @@ def test_a_model_whose_entries_do_it_is_not_solved_again(monkeypatch) -> None:
 
     monkeypatch.setattr(ProximalNewton, "_minimise", counted)
     monkeypatch.setattr("fenchel.solvers.proximal_newton.violators", known)
+    state.on_path = on_path
     assert method.sharpened(state) is not None
     assert len(solved) == 1
+    assert state.stiff == on_path  # there it is not tried again, but for a larger penalty
 
 
 def test_a_rough_point_has_no_model_worth_its_price() -> None:

@@ -119,6 +119,7 @@ class State:
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
     stiff: bool = False  # the model without damping takes too long
+    on_path: bool = False  # another penalty came before
     follows: bool = False  # the next iteration is the first with another penalty
     sharp: np.ndarray | None = None  # the dual point of the model whose step was taken last
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
@@ -178,6 +179,7 @@ class ProximalNewton(PenalisedSolver):
         state.problem, state.gap = problem, np.inf
         state.step, state.looked = None, False  # of another problem
         state.stiff = state.stiff and ratio < 1.0  # a smaller penalty makes it no better
+        state.on_path = True
         state.follows, state.sharp = not state.columns.sparse, None  # conjugate gradients are dear
         entries = state.entries  # afresh: no rounding adds up along a path
         state.Z = state.columns.product(entries, entries.u, problem.k)
@@ -265,6 +267,7 @@ class ProximalNewton(PenalisedSolver):
             new = np.append(new[0], feature), np.append(new[1], klass)
             entries = state.entries.with_new(*new)
             if entries.u.size == state.entries.u.size:  # the same model once more
+                state.stiff = state.on_path  # not solved, and hardly cheaper for the next penalty
                 break
         return V
 
