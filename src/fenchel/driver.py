@@ -164,7 +164,7 @@ def _iterate(
                 break
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
-            sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough(state))
+            sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough)
             if sharp and not _over(budget, began):
                 clock = time.perf_counter()
                 V = solver.sharpened(state)

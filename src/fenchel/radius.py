@@ -16,7 +16,8 @@ import numpy as np
 
 from fenchel.certificate import certify
 from fenchel.problem import Problem
-from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.base import Point, Start
+from fenchel.solvers.staged import Staged
 
 #: The radius grows by this factor.
 GROWTH = 4.0
@@ -47,7 +48,7 @@ class State:
     notes: list[str] = field(default_factory=list)
 
 
-class RadiusSearch(Solver):
+class RadiusSearch(Staged):
     """A solver for a ball, inside a ball that grows until it holds a solution.
 
     Parameters
@@ -56,10 +57,6 @@ class RadiusSearch(Solver):
     """
 
     name: ClassVar[str] = "radius-search"
-
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
-        self.default_max_iter = solver.default_max_iter  # type: ignore[misc]
 
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
@@ -76,15 +73,6 @@ class RadiusSearch(Solver):
         state = State(problem, rng, horizon, radius, limit, inner)
         state.look = self.solver.iterations_per_check(problem)
         return state
-
-    def advance(self, state: State, n_steps: int) -> None:
-        while n_steps > 0:
-            steps = min(n_steps, state.look - state.t)
-            self.solver.advance(state.inner, steps)
-            state.t += steps
-            n_steps -= steps
-            if state.t == state.look:
-                self._look(state)
 
     def _look(self, state: State) -> None:
         """Let the ball grow if the stage is solved, with a solution on the boundary."""
@@ -117,13 +105,5 @@ class RadiusSearch(Solver):
             return [state.entered]  # the new stage has no average yet
         return self.solver.points(state.inner)
 
-    def passes(self, problem: Problem) -> float:
-        return self.solver.passes(problem)
-
     def iterations_per_check(self, problem: Problem) -> int:
         return self.solver.iterations_per_check(problem)
-
-    def note(self, state: State) -> str:
-        notes = "; ".join([*state.notes, self.solver.note(state.inner)]).strip("; ")
-        state.notes.clear()
-        return notes

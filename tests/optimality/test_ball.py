@@ -8,7 +8,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.preprocessing import scale
 
 import checker
 import fenchel
@@ -97,3 +98,11 @@ def test_data_without_signal_ends_at_zero() -> None:
     assert result.primal == pytest.approx(1.0)
     state = PrimalDual().init(problem, None, np.random.default_rng(0), 1)  # nor does it break
     PrimalDual().advance(state, 2)
+
+
+@pytest.mark.parametrize(("load", "radius"), [(load_wine, 0.5), (load_wine, 0.7), (load_iris, 1.5)])
+def test_no_side_stays_rough(load, radius: float) -> None:
+    """The solutions between two multipliers were all on one side, and the other was never better."""
+    X, y = load(return_X_y=True)
+    result = fenchel.solve(scale(X), y, lam=1e-3, radius=radius, tol=1e-6, max_iter=500)
+    assert result.status == "converged"

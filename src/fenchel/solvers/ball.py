@@ -21,7 +21,8 @@ import scipy.sparse as sp
 
 from fenchel.certificate import certify
 from fenchel.problem import Matrix, Problem
-from fenchel.solvers.base import Point, Solver, Start
+from fenchel.solvers.base import Point, Start
+from fenchel.solvers.staged import Staged
 
 #: No larger V is made only for a first multiplier.
 DENSE_ENTRIES = 1 << 25
@@ -36,7 +37,8 @@ SHORTER, MUCH_SHORTER, NONE = 0.5, 0.25, 1e-3
 #: Between two multipliers the next keeps this part of their distance from both.
 INSIDE = 0.2
 
-#: Or this part from one whose solution is too rough by now.
+#: Where the solution on one side is too rough by now, the next is this part beyond it, or what
+#: costs a part of its gap: between the two it could turn out to be on the other side each time.
 CLOSE = 0.05
 
 
@@ -70,21 +72,13 @@ class State:
     notes: list[str] = field(default_factory=list)
 
 
-class BallMultiplier(Solver):
+class BallMultiplier(Staged):
     """The problem in a ball with a solver of the penalised problem: any loss, to any accuracy.
 
-    One iteration is one of that solver on the inner problem.
-
-    Parameters
-    ----------
-    solver : the solver of the inner problems.
+    The stages are the inner problems of the multipliers.
     """
 
     name: ClassVar[str] = "ball-multiplier"
-
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
-        self.default_max_iter = solver.default_max_iter  # type: ignore[misc]
 
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
@@ -98,16 +92,6 @@ class BallMultiplier(Solver):
         state.look = self.solver.iterations_to_check(penalised, inner)
         return state
 
-    def advance(self, state: State, n_steps: int) -> None:
-        while n_steps > 0:
-            steps = min(n_steps, state.look - state.t)
-            self.solver.advance(state.inner, steps)
-            state.t += steps
-            n_steps -= steps
-            if state.t == state.look:
-                self._look(state)
-                state.look += self.solver.iterations_to_check(state.penalised, state.inner)
-
     def _look(self, state: State) -> None:
         """Certify the inner problem, and move the multiplier where that is solved well enough."""
         point = self.solver.points(state.inner)[0]
@@ -120,10 +104,12 @@ class BallMultiplier(Solver):
         size = float(state.problem.row_norms(state.U).sum())
         here = Side(state.mu, size, state.U, state.primal - state.dual)
         state.point = Point(self._in_ball(state, here, radius), state.V, "between multipliers")
-        if state.mu == 0.0 and size <= radius:
-            return  # the ball does not bind
-        if here.gap <= SOLVED * self._left(state, here, radius):
+        binds = state.mu > 0.0 or size > radius
+        other = self._other(state, here, radius)
+        rough = 0.0 if other is None else other.gap  # the point in the ball has a part of it
+        if binds and here.gap <= SOLVED * max(self._left(state, here, radius), rough):
             self._move(state, here, radius)
+        state.look += self.solver.iterations_to_check(state.penalised, state.inner)
 
     @staticmethod
     def _in_ball(state: State, here: Side, radius: float) -> Matrix:
@@ -135,14 +121,17 @@ class BallMultiplier(Solver):
         return (1.0 - part) * low.U + part * high.U
 
     @staticmethod
-    def _left(state: State, here: Side, radius: float) -> float:
+    def _other(state: State, here: Side, radius: float) -> Side | None:
+        """The side on which the present solution is not."""
+        return state.smaller if here.size > radius else state.larger
+
+    def _left(self, state: State, here: Side, radius: float) -> float:
         """How much the dual value can still grow with another multiplier.
 
         It is concave in mu with the slope ``r - R``, so that it lies below its tangents here and on
         the other side; where there is none yet, the least multiplier is that side.
         """
-        other = state.smaller if here.size > radius else state.larger
-        slope = abs(here.size - radius)
+        other, slope = self._other(state, here, radius), abs(here.size - radius)
         if other is None:
             return here.mu * slope
         against = abs(other.size - radius)
@@ -159,9 +148,11 @@ class BallMultiplier(Solver):
         if high is None:
             mu = low.mu * (SHORTER if 4.0 * here.size > radius else MUCH_SHORTER)
             state.mu = 0.0 if mu < NONE * state.problem.lam else mu
-        elif max(low.gap, high.gap) > left:  # close to the side that is too rough by now
-            rough, fine = (low, high) if low.gap > high.gap else (high, low)
-            state.mu = rough.mu + CLOSE * (fine.mu - rough.mu)
+        elif max(low.gap, high.gap) > left:  # beyond the side that is too rough by now
+            width = abs(low.mu - high.mu)
+            further = max(CLOSE * width, SOLVED * max(low.gap, high.gap) / (high.size - low.size))
+            up = low.gap > high.gap
+            state.mu = low.mu + further if up else max(high.mu - further, 0.0)
         else:
             part = np.clip((high.size - radius) / (high.size - low.size), INSIDE, 1.0 - INSIDE)
             state.mu = high.mu + float(part) * (low.mu - high.mu)
@@ -177,16 +168,8 @@ class BallMultiplier(Solver):
     def points(self, state: State) -> list[Point]:
         return self.solver.points(state.inner) if state.point is None else [state.point]
 
-    def passes(self, problem: Problem) -> float:
-        return self.solver.passes(problem)
-
     def iterations_to_check(self, problem: Problem, state: State) -> int:
         return state.look - state.t
-
-    def note(self, state: State) -> str:
-        notes = "; ".join([*state.notes, self.solver.note(state.inner)]).strip("; ")
-        state.notes.clear()
-        return notes
 
 
 def _penalised(problem: Problem, mu: float) -> Problem:

@@ -49,6 +49,9 @@ class Solver(ABC):
     #: Checks follow each other at iterations growing by this factor.
     check_growth: ClassVar[float] = 1.3
 
+    #: A gap up to so many times the limit is not worth the price of ``sharpened``.
+    sharp_enough: ClassVar[float] = 0.0
+
     #: Why this solver was chosen, where "auto" chose it; the history begins with it.
     reason: str = ""
 
@@ -82,10 +85,6 @@ class Solver(ABC):
         The driver asks for it where it may end the run; the state may keep what was found.
         """
         return None
-
-    def sharp_enough(self, state: Any) -> float:
-        """A gap up to so many times the limit is not worth the price of ``sharpened``."""
-        return 0.0
 
     @abstractmethod
     def passes(self, problem: Problem) -> float:

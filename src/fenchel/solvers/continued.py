@@ -24,6 +24,8 @@ class Continued(Solver):
     solver : the solver of every run.
     """
 
+    sharp_enough = FAR  # there are many points, and each begins with a good V
+
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
         self.name = solver.name  # type: ignore[misc]
@@ -49,9 +51,6 @@ class Continued(Solver):
 
     def sharpened(self, state: Any) -> np.ndarray | None:
         return self.solver.sharpened(state)
-
-    def sharp_enough(self, state: Any) -> float:
-        return FAR  # there are many points, and each begins with a good V
 
     def passes(self, problem: Problem) -> float:
         return self.solver.passes(problem)
