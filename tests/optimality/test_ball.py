@@ -102,7 +102,7 @@ def test_data_without_signal_ends_at_zero() -> None:
 
 @pytest.mark.parametrize(("load", "radius"), [(load_wine, 0.5), (load_wine, 0.7), (load_iris, 1.5)])
 def test_no_side_stays_rough(load, radius: float) -> None:
-    """The solutions between two multipliers were all on one side, and the other was never better."""
+    """Solutions between two multipliers can all be on one side: the other has to get better too."""
     X, y = load(return_X_y=True)
     result = fenchel.solve(scale(X), y, lam=1e-3, radius=radius, tol=1e-6, max_iter=500)
     assert result.status == "converged"
