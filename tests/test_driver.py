@@ -413,3 +413,54 @@ def test_no_better_dual_point_is_asked_for_when_the_time_is_over(monkeypatch) ->
     solver = Sharpening({})
     run(make_problem(INSTANCE), solver, Budget(tol=0.0, max_iter=3))
     assert solver.asked == 0
+
+
+# --- certificates that would tell nothing --------------------------------------------------------
+
+
+class Far(Scripted):
+    """Is far from its goal up to an iteration."""
+
+    check_growth = 1.0
+
+    def __init__(self, until: int) -> None:
+        super().__init__({})
+        self.until, self.asked = until, []
+
+    def is_far(self, state: dict, goal: float, sharp: float) -> bool:
+        self.asked.append((goal, sharp))
+        return state["t"] < self.until
+
+
+def seen(until: int, **budget: Any) -> tuple[list[int], Far]:
+    solver = Far(until)
+    outcome = run(make_problem(INSTANCE, "hinge"), solver, Budget(**budget))
+    return [record.iteration for record in outcome.history], solver
+
+
+def test_points_far_from_the_goal_are_not_certified() -> None:
+    iterations, solver = seen(4, max_iter=6, tol=1e-4)
+    assert iterations == [0, 4, 5, 6]
+    assert set(solver.asked) == {(1e-4, 1e-2)}  # P(0) = 1, and the gap is squared where it is sharp
+    assert set(seen(1, max_iter=2, tol=0.0, gap=0.04)[1].asked) == {(0.04, 0.1)}
+
+
+def test_no_more_than_nine_points_in_a_row_are_left_out() -> None:
+    assert seen(100, max_iter=23)[0] == [0, 10, 20, 23]
+
+
+def test_the_last_point_is_certified_however_far_it_is() -> None:
+    assert seen(100, max_iter=3)[0] == [0, 3]
+    assert seen(100, max_passes=3)[0] == [0, 3]
+    assert seen(100, max_time=0.0, max_iter=9)[0] == [0]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_fits_of_small_data_leave_certificates_out(loss: str, monkeypatch) -> None:
+    result = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
+    assert result.status == "converged"
+    assert len(result.history) - 1 < result.n_iter
+    checker.check(result, INSTANCE.X, INSTANCE.y, loss=loss, **INSTANCE.check_arguments())
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.CHEAP", 0)
+    every = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
+    assert len(every.history) - 1 == every.n_iter

@@ -142,7 +142,7 @@ def _onto_simplex(V: Matrix) -> Matrix:
     """Divide the rows by their sums; refuse what is not close to the simplex."""
     values = V.data if sp.issparse(V) else V
     smallest = float(values.min()) if values.size else 0.0
-    sums = np.asarray(V.sum(axis=1)).ravel()
+    sums = V @ np.ones(V.shape[1])  # of short rows faster than numpy's own
     off = float(np.abs(sums - 1.0).max())
     if not (smallest >= 0.0 and off <= SIMPLEX_TOLERANCE):
         raise ValueError(

@@ -31,6 +31,9 @@ DENSE_ENTRIES = 1 << 25
 #: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
 ROUGH, SHARPEST = 0.1, 1e-12
 
+#: One iteration in so many is certified even where the solver says that its gap is far too large.
+MOST_UNSEEN = 10
+
 Callback = Callable[[Record], object]
 
 
@@ -145,7 +148,7 @@ def _iterate(
     state = solver.init(problem, start, rng, _horizon(problem, solver, budget))
     seconds = time.perf_counter() - clock
     pace = solver.passes(problem)
-    iteration = 0
+    iteration = unseen = 0
     while True:
         spacing = solver.iterations_to_check(problem, state)
         target = _next_check(iteration, spacing, solver.check_growth, pace, budget)
@@ -162,6 +165,12 @@ def _iterate(
             slice_steps = max(1, int(steps * min(2.0, SLICE_SECONDS / max(spent, 1e-9))))
             if _over(budget, began):
                 break
+        unseen += 1
+        if unseen < MOST_UNSEEN and not _ends(iteration, pace, budget, began):
+            goal, unit = _goal(budget, problem.at_zero), problem.at_zero
+            if solver.is_far(state, goal * unit, _sharp_from(goal) * unit):
+                continue
+        unseen = 0
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
             sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough)
@@ -201,12 +210,14 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
             return given
     zero = sp.csr_array((problem.d, problem.k))
     if problem.n * problem.k <= DENSE_ENTRIES:
-        V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+        classes, mine = problem.present  # all samples of a class have the same
+        V = problem.loss.argmax(np.zeros((classes.size, problem.k)), classes)[mine]
     else:  # the labels themselves: a dual point of value 0 that costs no memory
         V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),
                          shape=(problem.n, problem.k))  # fmt: skip
-    at_zero = certify(problem, zero, V, "zero")  # sparse: its product with X costs nothing
-    best = _Best(replace(at_zero, U=_like_user(zero, problem)))
+    kind = "penalised" if problem.radius is None else "ball"
+    known = Certificate(_like_user(zero, problem), V, problem.at_zero, -np.inf, kind, "zero")
+    best = _Best(with_dual_point(problem, known, V, "zero"))
     if start is not None:
         best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
     return best.certificate()
@@ -232,6 +243,13 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
     return certificates[0]
 
 
+def _ends(iteration: int, pace: float, budget: Budget, began: float) -> bool:
+    """Whether a limit other than the gap has been reached."""
+    over = budget.max_iter is not None and iteration >= budget.max_iter
+    over |= budget.max_passes is not None and iteration * pace >= budget.max_passes
+    return over or _over(budget, began)
+
+
 def _over(budget: Budget, began: float) -> bool:
     return budget.max_time is not None and time.perf_counter() - began >= budget.max_time
 
@@ -244,9 +262,19 @@ def _may_be_sharper(gap: float, budget: Budget, at_zero: float, enough: float) -
     bound that is handed out should tell how good the point is. A gap of ``enough`` times the limit
     needs none.
     """
-    goal = max(budget.tol, (budget.gap or 0.0) / at_zero)
+    goal = _goal(budget, at_zero)
     least = max(SHARPEST, enough * goal)
-    return least < gap / at_zero <= min(ROUGH, max(goal, np.sqrt(goal)))
+    return least < gap / at_zero <= _sharp_from(goal)
+
+
+def _sharp_from(goal: float) -> float:
+    """The gap from which on a dearer dual point is asked for, both in units of P(0)."""
+    return min(ROUGH, max(goal, float(np.sqrt(goal))))
+
+
+def _goal(budget: Budget, at_zero: float) -> float:
+    """The gap that ends the run, in units of P(0)."""
+    return max(budget.tol, (budget.gap or 0.0) / at_zero)
 
 
 def _with_better_dual(

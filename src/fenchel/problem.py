@@ -28,7 +28,7 @@ BLOCK_ENTRIES = 1 << 22
 SPARSE = 0.1
 
 #: What a problem has computed and keeps that does not depend on lam.
-INDEPENDENT = ("at_zero", "nonnegative", "_repair")
+INDEPENDENT = ("at_zero", "nonnegative", "present", "_repair")
 
 #: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
 Matrix: TypeAlias = Any
@@ -137,14 +137,23 @@ class Problem:
 
     @cached_property
     def at_zero(self) -> float:
-        """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
-        return sum(
-            float(
-                self.weights[rows]
-                @ self.loss.value(np.zeros((rows.stop - rows.start, self.k)), self.y[rows])
-            )
-            for rows in self.row_blocks()
-        )
+        """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax.
+
+        With scores of zero all samples of a class have the same loss.
+        """
+        masses = np.bincount(self.y, weights=self.weights, minlength=self.k)
+        present, _ = self.present
+        total = 0.0
+        for some in blocks(present.size, self.k):
+            y = present[some]
+            total += float(masses[y] @ self.loss.value(np.zeros((y.size, self.k)), y))
+        return total
+
+    @cached_property
+    def present(self) -> tuple[np.ndarray, np.ndarray]:
+        """The classes with a sample, and for every sample the place of its class among them."""
+        has_sample = np.bincount(self.y, minlength=self.k) > 0
+        return np.flatnonzero(has_sample), (np.cumsum(has_sample) - 1)[self.y]
 
     def with_radius(self, radius: float | None) -> Problem:
         """The same data and penalty with another radius."""
@@ -193,6 +202,11 @@ class Problem:
         if self.intercept:
             mask[-1] = False
         return mask
+
+    @cached_property
+    def has_free(self) -> bool:
+        """Whether some feature has no penalty."""
+        return bool((self.lam * self.penalty_factor == 0.0).any())
 
     def constrained_part(self, G: np.ndarray) -> np.ndarray:
         """What the dual constraints bound of G_U: ``|G_U|``, or ``(-G_U)_+`` where U >= 0."""
@@ -309,9 +323,14 @@ class Problem:
 
     def row_blocks(self) -> Iterator[slice]:
         """Slices of rows, so that no second (n, k) array is needed."""
-        size = max(1, BLOCK_ENTRIES // self.k)
-        for start in range(0, self.n, size):
-            yield slice(start, min(start + size, self.n))
+        return blocks(self.n, self.k)
+
+
+def blocks(n: int, k: int) -> Iterator[slice]:
+    """Slices of n rows of k entries, BLOCK_ENTRIES or so together."""
+    size = max(1, BLOCK_ENTRIES // k)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:

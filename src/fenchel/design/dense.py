@@ -14,6 +14,8 @@ from fenchel.design.base import Design
 #: this many entries.
 BLOCK_ENTRIES = 1 << 21
 
+#: A sum of squares between this and one over it has lost nothing to the range of floats.
+TINY = 1e-200
 
 #: Rows that are transposed together: their columns are written in whole cache lines.
 TRANSPOSED = 64
@@ -75,13 +77,25 @@ class DenseDesign(Design):
         return self.X[:, j].astype(np.float64)
 
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
-        largest = np.zeros(self.shape[1])
-        for _, block in self._blocks(whole=False):
-            np.maximum(largest, np.abs(block).max(axis=0), out=largest)
-        scale = np.where(largest > 0, largest, 1.0)
         total = np.zeros(self.shape[1])
+        with np.errstate(over="ignore", under="ignore"):
+            for rows, block in self._blocks(whole=False):
+                total += weights[rows] @ np.square(block)
+        norms = np.sqrt(total)
+        doubtful = np.flatnonzero(~((total > TINY) & (total < 1.0 / TINY)))
+        if doubtful.size:
+            norms[doubtful] = self._scaled_norms(weights, doubtful)
+        return norms
+
+    def _scaled_norms(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The norms of some columns, each divided by its largest entry before it is squared."""
+        largest = np.zeros(columns.size)
+        for _, block in self._blocks(whole=False):
+            np.maximum(largest, np.abs(block[:, columns]).max(axis=0), out=largest)
+        scale = np.where(largest > 0, largest, 1.0)
+        total = np.zeros(columns.size)
         for rows, block in self._blocks(whole=False):
-            total += weights[rows] @ (block / scale) ** 2
+            total += weights[rows] @ np.square(block[:, columns] / scale)
         return scale * np.sqrt(total)
 
     def row_max_abs(self) -> np.ndarray:

@@ -70,6 +70,29 @@ class Loss(ABC):
         losses -= np.einsum("il,il->i", difference, difference) / (2 * eta)
         return losses
 
+    def risk_by_class(
+        self, Zt: np.ndarray, y: np.ndarray, weights: np.ndarray, Vt: np.ndarray
+    ) -> float:
+        """``weights @ value`` for scores by class, (k, n), and the maximising v into Vt."""
+        losses, V = self.value_and_argmax(np.ascontiguousarray(Zt.T), y)
+        Vt[...] = V.T
+        return float(weights @ losses)
+
+    def smoothed_by_class(
+        self,
+        V0t: np.ndarray,
+        Zt: np.ndarray,
+        eta: float,
+        y: np.ndarray,
+        weights: np.ndarray,
+        Vt: np.ndarray,
+    ) -> float:
+        """The same for ``smoothed``."""
+        V0, Z, V = (np.ascontiguousarray(A.T) for A in (V0t, Zt, Vt))
+        losses = self.smoothed(V0, Z, eta, y, V)
+        Vt[...] = V.T
+        return float(weights @ losses)
+
     def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
         """The h of every row for which ``diag(h) - h h^T / sum(h)`` is the Hessian in z.
 

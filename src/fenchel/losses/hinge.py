@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fenchel.kernels.by_class import smoothed_hinge_by_class
 from fenchel.kernels.simplex import multiply_rows, project_rows
 from fenchel.kernels.smoothed_hinge import hinge, smoothed_hinge
 from fenchel.losses.base import Loss, true_class
@@ -87,6 +88,19 @@ class Hinge(Loss):
         losses = np.empty(y.size)
         smoothed_hinge(V0, Z, eta, y, V, losses)
         return losses
+
+    def smoothed_by_class(
+        self,
+        V0t: np.ndarray,
+        Zt: np.ndarray,
+        eta: float,
+        y: np.ndarray,
+        weights: np.ndarray,
+        Vt: np.ndarray,
+    ) -> float:
+        if not self._plain:
+            return super().smoothed_by_class(V0t, Zt, eta, y, weights, Vt)
+        return smoothed_hinge_by_class(V0t, Zt, eta, y, weights, Vt)
 
     def __repr__(self) -> str:
         return "Hinge()" if self.cost is None else f"Hinge(cost=<{self.cost.shape[0]} classes>)"

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import wrightomega
 
+from fenchel.kernels.by_class import softmax_by_class
 from fenchel.kernels.simplex import SMALLEST, multiply_rows
 from fenchel.kernels.softmax import entropy_rows, softmax_rows
 from fenchel.losses.base import Loss
@@ -30,6 +31,11 @@ class Softmax(Loss):
         losses, V = np.empty(len(Z)), np.empty(Z.shape)
         softmax_rows(np.ascontiguousarray(Z, dtype=np.float64), y, losses, V)
         return losses, V
+
+    def risk_by_class(
+        self, Zt: np.ndarray, y: np.ndarray, weights: np.ndarray, Vt: np.ndarray
+    ) -> float:
+        return softmax_by_class(Zt, y, weights, Vt)
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = np.empty(len(V))

@@ -86,6 +86,13 @@ class Solver(ABC):
         """
         return None
 
+    def is_far(self, state: Any, goal: float, sharp: float) -> bool:
+        """Whether a certificate of the points would tell nothing, for their gap is far too large.
+
+        Far from ``goal``, which ends the run, and from ``sharp``, at which ``sharpened`` is asked.
+        """
+        return False
+
     @abstractmethod
     def passes(self, problem: Problem) -> float:
         """Readings of all of X in one iteration."""

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from fenchel.kernels import class_blocks as kernels
+from fenchel.kernels.by_class import curvature_by_class
 from fenchel.problem import Problem
 from fenchel.solvers.l1_model import forms_hessian
 from fenchel.solvers.working_set import Columns, Entries
@@ -73,7 +74,10 @@ class Blocks:
     def of(
         cls, problem: Problem, columns: Columns, entries: Entries, V: np.ndarray, eta: float
     ) -> Blocks:
-        """The blocks of the entries at the dual point V; eta is the step of a smoothed loss."""
+        """The blocks of the entries at the dual point V; eta is the step of a smoothed loss.
+
+        V is by class, (k, n), where X is dense.
+        """
         classes, bounds = entries.bounds
         curvature = np.empty((classes.size, problem.n))
         smooth = problem.loss.smooth
@@ -81,10 +85,10 @@ class Blocks:
             h, scale = problem.loss.curvature(V, 1.0), 1.0
         else:
             h, scale = (V > 0.0).view(np.uint8), eta  # a byte an entry: V is large
-            h[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
-        kernels.class_curvature(
-            h, scale, problem.y, problem.weights, classes, LEAST, smooth, curvature
-        )
+            by_sample = h if columns.sparse else h.T
+            by_sample[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
+        args = h, scale, problem.y, problem.weights, classes, LEAST, smooth, curvature
+        (kernels.class_curvature if columns.sparse else curvature_by_class)(*args)
         if columns.sparse:
             indptr, indices, data, _ = columns.data
             csc = indptr, indices, data, entries.feature, bounds, curvature

@@ -52,6 +52,9 @@ class Continued(Solver):
     def sharpened(self, state: Any) -> np.ndarray | None:
         return self.solver.sharpened(state)
 
+    def is_far(self, state: Any, goal: float, sharp: float) -> bool:
+        return self.solver.is_far(state, goal, sharp)
+
     def passes(self, problem: Problem) -> float:
         return self.solver.passes(problem)
 

@@ -204,6 +204,9 @@ class PrimalDual(PenalisedSolver):
     def sharpened(self, state: State) -> np.ndarray | None:
         return state.method.sharpened(state.inner)
 
+    def is_far(self, state: State, goal: float, sharp: float) -> bool:
+        return state.method.is_far(state.inner, goal, sharp)
+
     def passes(self, problem: Problem) -> float:
         return 2.0
 

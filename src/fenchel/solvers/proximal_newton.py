@@ -27,6 +27,7 @@ from fenchel.solvers.class_newton import (
     costs,
     few_coefficients,
 )
+from fenchel.solvers.class_scores import ClassScores
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, Effort, minimise_dense, minimise_model
 from fenchel.solvers.linearised import (
     CLOSE,
@@ -77,6 +78,11 @@ ROW_WORK, PRODUCTS, FACE, DAMPED = 1 << 28, 6000, 0.4, 1e-4
 #: no clock, and the driver looks at its own between iterations only.
 LONG, LONG_FOR_EACH = 1 << 30, 100
 
+#: Where a product has fewer multiplications than this, an iteration takes milliseconds, and a
+#: certificate a good part of it. None is made where the gap before the iteration was so many times
+#: its limit, more than an iteration gains; or is now, with a smooth loss, where it is about known.
+CHEAP, MOST_GAINED, ROUGHLY = 1 << 24, 30.0, 2.0
+
 #: No subgradient is asked to be smaller.
 SMALLEST_ERROR = 1e-15
 
@@ -112,10 +118,12 @@ class State:
     growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
+    gap_by_class: float = 0.0  # about, after steps on single classes with a smooth loss
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
     by_class: Progress | None = None  # of the steps on single classes, None where there are none
+    scores: ClassScores | None = None  # what Z and V are during such steps on dense data
     step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
     stiff: bool = False  # the model without damping takes too long
@@ -154,7 +162,9 @@ class ProximalNewton(PenalisedSolver):
         self.check_problem(problem)
         entries = Entries.empty() if start is None else Entries.of(start.U)
         entries.u[(entries.u < 0) & problem.nonnegative[entries.feature]] = 0.0
-        Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
+        Z = np.zeros((problem.n, problem.k))
+        if entries.u.size:
+            Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
         centre = None
         if not problem.loss.smooth:
             if start is None or start.V is None:
@@ -242,6 +252,15 @@ class ProximalNewton(PenalisedSolver):
         with self._threads(state.problem):
             return self._linearised(state)
 
+    def is_far(self, state: State, goal: float, sharp: float) -> bool:
+        """By the gap before the last steps, or by what it is on the working set after them."""
+        problem = state.problem
+        if problem.n * problem.d * problem.k > CHEAP:
+            return False
+        if state.centre is not None:
+            return bool(MOST_GAINED * goal < state.gap < np.inf)
+        return bool(ROUGHLY * max(goal, sharp) < state.gap_by_class < np.inf)
+
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
         problem, limit = state.problem, self._most_new(state)
@@ -278,7 +297,7 @@ class ProximalNewton(PenalisedSolver):
         return most_new(state.problem, int(np.count_nonzero(state.entries.u)), least)
 
     def _iterate(self, state: State) -> None:
-        state.work, state.sharp = 0.0, None
+        state.work, state.sharp, state.gap_by_class = 0.0, None, 0.0
         if state.follows and self._first_of_a_penalty(state):
             return
         if state.step is not None and self._take_known_step(state):
@@ -349,13 +368,17 @@ class ProximalNewton(PenalisedSolver):
         error, g, penalty = self._subgradient(state)
         goal = self._goal(state, error)
         before, nonzero, n_steps = self._objective(state), entries.u != 0.0, 0
+        if not state.columns.sparse:
+            (Xt,) = state.columns.data
+            state.scores = ClassScores.of(
+                state.problem, Xt, state.Z, state.V, state.centre, state.eta
+            )
         for _ in range(STEPS):
             if error <= goal or self._long(state):
                 break
             if progress.blocks is None:
-                progress.blocks = Blocks.of(
-                    state.problem, state.columns, entries, state.V, state.eta
-                )
+                V = state.V if state.scores is None else state.scores.V
+                progress.blocks = Blocks.of(state.problem, state.columns, entries, V, state.eta)
             found = self._class_step(state, progress, g, penalty)
             if found is None:
                 break
@@ -365,6 +388,14 @@ class ProximalNewton(PenalisedSolver):
             error, new, _ = self._subgradient(state)
             progress.stepped(self._objective(state), float((new - g) @ s), quadratic)
             g = new
+        if state.scores is not None:
+            state.scores.restore(state.Z, state.V)
+            state.scores = None
+        # complementarity, and what scaling V costs by the constraints of the working set
+        complementarity = float(g @ entries.u + penalty @ np.abs(entries.u))
+        dual = self._objective(state) - complementarity
+        shrunk = error / max(state.problem.lam + error, 1e-300)
+        state.gap_by_class = complementarity + shrunk * dual
         moved = np.count_nonzero(nonzero != (entries.u != 0.0))
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
         cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
@@ -386,7 +417,7 @@ class ProximalNewton(PenalisedSolver):
             state.work += 2.0 * blocks.sweeps * state.columns.stored(state.entries)
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
             self._centre_free(state, s)
-            state.columns.add_product(state.Z, state.entries, s)
+            self._add(state, s)
             self._evaluate(state)
             value = state.value + float(penalty @ np.abs(state.entries.u + s))
             if first and start > best < value:  # the step before was better
@@ -398,9 +429,17 @@ class ProximalNewton(PenalisedSolver):
             else:
                 best = min(best, value)
                 progress.scale *= SHORTER
-            state.columns.add_product(state.Z, state.entries, -s)
+            self._add(state, -s)
         self._evaluate(state)
         return None
+
+    @staticmethod
+    def _add(state: State, s: np.ndarray) -> None:
+        """Add a step on the working set to the scores."""
+        if state.scores is None:
+            state.columns.add_product(state.Z, state.entries, s)
+        else:
+            state.scores.add(state.entries, s)
 
     @staticmethod
     def _centre_free(state: State, values: np.ndarray) -> None:
@@ -409,6 +448,8 @@ class ProximalNewton(PenalisedSolver):
         It changes no loss, and Newton steps have none but for rounding.
         """
         entries, problem = state.entries, state.problem
+        if not problem.has_free:
+            return
         free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
         where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
         if where.size:
@@ -471,6 +512,8 @@ class ProximalNewton(PenalisedSolver):
     def _subgradient(self, state: State) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
         entries, problem = state.entries, state.problem
+        if state.scores is not None:
+            return self._with_penalty(state, state.scores.gradient(entries))
         if state.gradient is None and state.columns.reads_all(entries, problem.k):
             state.gradient = full_gradient(problem, state.V)
         if state.gradient is not None:
@@ -480,6 +523,11 @@ class ProximalNewton(PenalisedSolver):
         else:
             columns = residual_columns(state.V, problem.y, problem.weights, entries.classes)
             g = state.columns.gradient(entries, columns)
+        return self._with_penalty(state, g)
+
+    def _with_penalty(self, state: State, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """What ``_subgradient`` returns for this G_U on the working set."""
+        entries, problem = state.entries, state.problem
         penalty = problem.lam * problem.penalty_factor[entries.feature]
         smallest = np.where(
             entries.u != 0,
@@ -599,6 +647,9 @@ class ProximalNewton(PenalisedSolver):
         problem, loss = state.problem, state.problem.loss
         state.value, state.gradient, state.formed = 0.0, None, None
         state.work += 10.0 * state.Z.size
+        if state.scores is not None:
+            state.value = state.scores.evaluate()
+            return
         for rows in problem.row_blocks():
             y, Z = problem.y[rows], state.Z[rows]
             if state.centre is not None:

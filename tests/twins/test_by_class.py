@@ -1,0 +1,141 @@
+"""The kernels on arrays by class against plain numpy, and the scores that are made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+
+from fenchel.kernels.by_class import (
+    TOGETHER,
+    add_columns,
+    curvature_by_class,
+    gradient_by_class,
+    smoothed_hinge_by_class,
+    softmax_by_class,
+)
+from fenchel.kernels.class_blocks import class_curvature
+from fenchel.losses import Hinge, SeparableLoss, get_loss
+from fenchel.problem import Problem
+from fenchel.solvers.class_scores import WHOLE, ClassScores
+from fenchel.solvers.working_set import Entries
+
+SIZES = [(5, 3), (TOGETHER, 2), (2 * TOGETHER + 7, 6)]
+
+
+def made(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    w = rng.random(n)
+    return rng.standard_normal((n, k)), rng.integers(0, k, n), w / w.sum()
+
+
+@pytest.mark.parametrize(("n", "k"), SIZES)
+@pytest.mark.parametrize("size", [1.0, 300.0])
+def test_softmax(n: int, k: int, size: float) -> None:
+    Z, y, w = made(n, k)
+    Z *= size
+    Vt = np.empty((k, n))
+    value = softmax_by_class(Z.T.copy(), y, w, Vt)
+    np.testing.assert_allclose(Vt.T, softmax(Z, axis=1), rtol=1e-12, atol=1e-300)
+    expected = w @ -log_softmax(Z, axis=1)[np.arange(n), y]
+    assert value == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_score_that_is_no_number_has_no_value(bad: float) -> None:
+    Z, y, w = made(7, 4)
+    Z[3, (y[3] + 1) % 4] = bad
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(softmax_by_class(Z.T.copy(), y, w, np.empty((4, 7))))
+
+
+def simplex_projection(a: np.ndarray) -> np.ndarray:
+    order = np.sort(a)[::-1]
+    thresholds = (np.cumsum(order) - 1.0) / np.arange(1, a.size + 1)
+    return np.maximum(a - thresholds.max(), 0.0)
+
+
+@pytest.mark.parametrize(("n", "k"), SIZES)
+@pytest.mark.parametrize("eta", [0.01, 1.0, 50.0])
+def test_smoothed_hinge(n: int, k: int, eta: float) -> None:
+    Z, y, w = made(n, k, 1)
+    V0 = softmax(3.0 * made(n, k, 2)[0], axis=1)
+    Vt = np.empty((k, n))
+    value = smoothed_hinge_by_class(V0.T.copy(), Z.T.copy(), eta, y, w, Vt)
+    margins = Z + 1.0
+    margins[np.arange(n), y] -= 1.0
+    V = np.array([simplex_projection(a) for a in V0 + eta * margins])
+    np.testing.assert_allclose(Vt.T, V, atol=1e-12)
+    losses = (V * margins).sum(axis=1) - Z[np.arange(n), y]
+    losses -= ((V - V0) ** 2).sum(axis=1) / (2.0 * eta)
+    assert value == pytest.approx(w @ losses, rel=1e-10)
+
+
+def test_scores_and_gradients() -> None:
+    Z, y, w = made(40, 5)
+    rng = np.random.default_rng(3)
+    X, V = rng.standard_normal((40, 8)), softmax(Z, axis=1)
+    U = np.where(rng.random((8, 5)) < 0.4, rng.standard_normal((8, 5)), 0.0)
+    U[:, 2] = 0.0  # a class without entries
+    entries = Entries.of(U)
+    Zt = Z.T.copy()
+    add_columns(X.T.copy(), entries.feature, entries.klass, entries.u, Zt)
+    np.testing.assert_allclose(Zt.T, Z + X @ U, atol=1e-13)
+    R = w[:, None] * (V - np.eye(5)[y])
+    out = np.empty(entries.u.size)
+    classes, bounds = entries.bounds
+    gradient_by_class(X.T.copy(), V.T.copy(), y, w, entries.feature, classes, bounds, out)
+    np.testing.assert_allclose(out, (X.T @ R)[entries.feature, entries.klass], atol=1e-15)
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_curvature_is_that_of_rows(lasts: bool) -> None:
+    """Which has its own twin."""
+    Z, y, w = made(40, 5)
+    H = softmax(Z, axis=1)
+    H[4] = 0.0
+    H[5] = np.eye(5)[(y[5] + 1) % 5]  # no mass on the true class
+    classes = np.array([0, 3, 4])
+    by_rows, by_class = np.empty((3, 40)), np.empty((3, 40))
+    class_curvature(H, 0.7, y, w, classes, 0.1, lasts, by_rows)
+    curvature_by_class(H.T.copy(), 0.7, y, w, classes, 0.1, lasts, by_class)
+    np.testing.assert_allclose(by_class, by_rows, rtol=1e-13)
+
+
+LOSSES = [
+    get_loss("softmax"),
+    get_loss("sparsemax"),
+    get_loss("hinge"),
+    Hinge(cost=2.0 - 2.0 * np.eye(5)),
+    SeparableLoss(lambda v, true: 0.5 * (v * v - true), lambda v, true: v),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("share", [0.5 / WHOLE, 1.0])
+def test_class_scores_are_those_of_rows(loss, share: float) -> None:
+    """With few entries, where columns are added, and with all, where BLAS does it."""
+    Z, y, w = made(60, 5)
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 12))
+    problem = Problem.from_data(X, y, loss=loss, lam=0.1, sample_weight=w, classes=np.arange(5))
+    U = np.where(rng.random((12, 5)) < share, rng.standard_normal((12, 5)), 0.0)
+    entries = Entries.of(U)
+    V = softmax(Z, axis=1)
+    centre = None if loss.smooth else softmax(-Z, axis=1)
+    scores = ClassScores.of(problem, X.T.copy(), Z, V, centre, 0.8)
+    scores.add(entries, entries.u)
+    value = scores.evaluate()
+    found = scores.gradient(entries)
+    new_Z, new_V = np.empty_like(Z), np.empty_like(V)
+    scores.restore(new_Z, new_V)
+    np.testing.assert_allclose(new_Z, Z + X @ U, atol=1e-13)
+    if centre is None:
+        losses, expected = loss.value_and_argmax(new_Z, y)
+    else:
+        expected = V.copy()
+        losses = loss.smoothed(centre, new_Z, 0.8, y, expected)
+    np.testing.assert_allclose(new_V, expected, atol=1e-12)
+    assert value == pytest.approx(problem.weights @ losses, rel=1e-10)
+    G = problem.gradient(expected)
+    np.testing.assert_allclose(found, G[entries.feature, entries.klass], atol=1e-13)
