@@ -119,21 +119,31 @@ def _cpu() -> float:
 
 
 def _warm_up(solver: Any, sparse: bool, loss: str) -> float:
-    """Small problems of the same kind, so that nothing is loaded or compiled on the clock."""
+    """Small problems of the same kind, so that nothing is loaded or compiled on the clock.
+
+    Wide and tall, or filled more and less: solvers may treat them differently.
+    """
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 60))
-    y = np.append(np.arange(6), (X[6:, :6] + 0.3 * rng.standard_normal((114, 6))).argmax(axis=1))
-    made = [X]
-    if sparse:  # filled more and less: solvers may treat them differently
-        made = [sp.csr_array(np.where(rng.random(X.shape) < fill, X, 0.0)) for fill in (0.4, 0.05)]
+    made = [_classes(rng, 120, 60), _classes(rng, 600, 20)]
+    if sparse:
+        X, y = made[0]
+        zeros = [rng.random(X.shape) >= fill for fill in (0.4, 0.05)]
+        made = [(sp.csr_array(np.where(zero, 0.0, X)), y) for zero in zeros]
     limit, solver.time_limit = solver.time_limit, 120.0  # compiling takes long
     began = time.perf_counter()
-    for X in made:
+    for X, y in made:
         solver.set_objective(X=X, y=y, k=6, loss=loss, lam=1e-3)
         solver.run(1e-10 if solver.sampling_strategy == "tolerance" else 20)
         solver.get_result()
     solver.time_limit = limit
     return time.perf_counter() - began
+
+
+def _classes(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of six classes."""
+    X = rng.standard_normal((n, d))
+    noise = 0.3 * rng.standard_normal((n - 6, 6))
+    return X, np.append(np.arange(6), (X[6:, :6] + noise).argmax(axis=1))
 
 
 def _product(X: Any, k: int) -> float:

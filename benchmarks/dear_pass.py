@@ -14,8 +14,8 @@ knowledge, and in that of the norm of the best point found here, with the dual v
 Objective and dual value are those of the point of the moment. Its certificate is off the clock, and
 takes the seconds of ``check``; seconds are CPU, of the first reading after the time asked for: an
 iteration that began before is finished. The lines "with max_time" are ``fenchel.solve`` itself,
-certificates and all. With ``--plain`` no product makes use of what most classes share
-(fenchel.common_part), and the primal-dual solver alone is shown.
+certificates and all, the last of them in the ball of that norm. With ``--plain`` no product makes
+use of what most classes share (fenchel.common_part), and the primal-dual solver alone is shown.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def follow(problem: Problem, name: str, seconds: list[float], radius: float | No
     return norm
 
 
-def whole_runs(problem: Problem, seconds: list[float]) -> None:
+def whole_runs(problem: Problem, seconds: list[float], where: str = "") -> None:
     """Print what a user has who gives a time limit, and what the limit was overrun by."""
     for name in ("auto", "sublinear"):
         for limit in seconds:
@@ -141,7 +141,7 @@ def whole_runs(problem: Problem, seconds: list[float]) -> None:
             spent = time.process_time() - begin
             note = "; ".join(record.note for record in result.history if record.note)
             gaps = ", ".join(f"{r.best_gap:.2g} at {r.wall:.1f}" for r in result.history)
-            print(f"  {name} with max_time={limit:g}: {spent:.1f} s, "
+            print(f"  {name}{where} with max_time={limit:g}: {spent:.1f} s, "
                   f"objective {result.primal:.4f}, gap {result.gap:.4f}. "
                   f"Gaps at seconds of the wall: {gaps}. {note}", flush=True)  # fmt: skip
 
@@ -172,6 +172,9 @@ def main() -> None:
         follow(problem, "sublinear", arguments.seconds)
         follow(problem, "sublinear", arguments.seconds, radius=norm or None)
         whole_runs(problem, arguments.seconds)
+        if norm:
+            ball = f" in the ball of {norm:.3g}"
+            whole_runs(problem.with_radius(norm), arguments.seconds[:1], ball)
         del problem
 
 
