@@ -258,6 +258,9 @@ def test_the_objective_at_zero_is_that_of_all_samples(loss: str) -> None:
     arguments = {"lam": 0.1, "sample_weight": w, "classes": np.arange(5)}
     problem = Problem.from_data(rng.standard_normal((30, 2)), y, loss=loss, **arguments)
     assert problem.at_zero == pytest.approx(problem.primal(np.zeros((2, 5))), rel=1e-14)
+    classes, mine = problem.present
+    np.testing.assert_array_equal(classes, [0, 2, 3])
+    np.testing.assert_array_equal(classes[mine], y)
     costly = Hinge(cost=np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
     problem = Problem.from_data(np.ones((30, 2)), y, loss=costly, **arguments)
     assert problem.at_zero == pytest.approx(problem.primal(np.zeros((2, 5))), rel=1e-14)
