@@ -268,7 +268,8 @@ def _quietly() -> np.errstate:
 
 
 def _finite(A: Matrix) -> bool:
-    return bool(np.isfinite(A.data if sp.issparse(A) else A).all())
+    values = A.data if sp.issparse(A) else A
+    return bool(np.isfinite(values.sum()) or np.isfinite(values).all())  # the sum may overflow
 
 
 def _record(
