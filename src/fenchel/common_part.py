@@ -23,8 +23,9 @@ DEAR = 1 << 33
 #: At most this part of V may differ from what is common.
 DIFFERENT = 0.5
 
-#: The same where X is sparse, and each value that differs needs an index.
-DIFFERENT_SPARSE = 0.125
+#: The same where X is sparse, and each value that differs needs an index; with fewer classes than
+#: the second number rows are short, and best multiplied as they are.
+DIFFERENT_SPARSE, MANY_CLASSES = 0.125, 32
 
 #: A column with more non-zeros than this part of the samples is multiplied by BLAS.
 MANY = 0.05
@@ -75,6 +76,8 @@ def rows_beside_common(
 
     None where more of V differs than a product with it can do without.
     """
+    if V.shape[1] < MANY_CLASSES:
+        return None
     column, pointer, klass, added, largest = residual_beside_common(
         V, y, weights, int(DIFFERENT_SPARSE * V.size)
     )

@@ -28,6 +28,10 @@ WITHOUT_BOUND = 100
 #: Points with more entries than this are kept sparse where the driver makes them.
 DENSE_ENTRIES = 1 << 25
 
+#: A dual point for U = 0 with more entries than this is not made: it tells next to nothing, unless
+#: U = 0 is the solution, which the first iteration finds as well.
+START_ENTRIES = 1 << 23
+
 #: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
 ROUGH, SHARPEST = 0.1, 1e-12
 
@@ -200,7 +204,7 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
         if given.primal <= problem.at_zero:
             return given
     zero = sp.csr_array((problem.d, problem.k))
-    if problem.n * problem.k <= DENSE_ENTRIES:
+    if problem.n * problem.k <= START_ENTRIES:
         V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     else:  # the labels themselves: a dual point of value 0 that costs no memory
         V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),

@@ -142,6 +142,7 @@ def test_certificates_and_looks_of_sparse_data_do_not_change(monkeypatch, positi
     X = sp.csr_array(np.where(np.abs(rough.design.X) > 0.8, rough.design.X, 0.0))
     problem = replace(rough, design=make_design(X))
     V, U, found = dual_point(problem), sp.csc_array((D, K)), []
+    monkeypatch.setattr("fenchel.common_part.MANY_CLASSES", K)
     for most in (1.0, 0.0):
         monkeypatch.setattr("fenchel.common_part.DIFFERENT_SPARSE", most)
         rows = rows_beside_common(problem.design, V, problem.y, problem.weights)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fenchel.kernels.class_blocks import sparse_class_steps
 from fenchel.kernels.sampled_curvature import keep_samples, sampled_columns, threshold_for
 from fenchel.problem import Problem
 from fenchel.solvers import class_newton
@@ -96,14 +99,28 @@ def test_blocks_of_all_samples_are_those_of_none_left_out(
     columns, g = Columns.of(problem.design), 0.3 * rng.standard_normal(entries.u.size)
     penalty = np.full(g.size, 0.01)
     monkeypatch.setattr(class_newton, "AT_A_TIME", 2)
-    found = []
-    for samples in (n, n - 1, 20):  # the second leaves one out at most: all but one have curvature
+
+    def step_of(blocks: tuple) -> np.ndarray:
+        s = np.empty(g.size)
+        quadratic = sparse_class_steps(*blocks, 1.0, g, entries.u, penalty, penalty, 5, 0.1, s)
+        return np.append(s, quadratic)
+
+    csc, bounds = (*columns.data[:3], entries.feature), entries.bounds[1]
+    c = np.ascontiguousarray((problem.weights[:, None] * V * (1.0 - V)).T)
+    expected = step_of(class_newton._column_blocks(csc, bounds, c))
+    size = np.abs(expected).max()
+    for samples, off in ((n, 1e-12), (30, 1.0)):
+        monkeypatch.setattr(class_newton, "SAMPLES", samples)
+        found = step_of(class_newton._sampled_blocks(csc, bounds, c.__getitem__))
+        np.testing.assert_allclose(found, expected, atol=off * size)
+    assert (found != expected).any()
+    used = []
+    for name in ("_column_blocks", "_sampled_blocks"):
+        method = getattr(class_newton, name)
+        record = partial(lambda name, f, *args: used.append(name) or f(*args), name, method)
+        monkeypatch.setattr(class_newton, name, record)
+    for samples in (n // 5, n // 5 - 1):  # with a fifth of all there is little to be gained
         monkeypatch.setattr(class_newton, "SAMPLES", samples)
         blocks = Blocks.of(problem, columns, entries, V, 1.0)
-        s = np.empty(g.size)
-        quadratic = blocks.step(1.0, g, entries.u, penalty, penalty, s)
-        found.append(np.append(s, quadratic))
-    size = np.abs(found[0]).max()
-    np.testing.assert_allclose(found[1], found[0], atol=0.05 * size)
-    assert (found[1] != found[2]).any()
-    assert np.abs(found[2] - found[0]).max() < size
+        assert blocks.step(1.0, g, entries.u, penalty, penalty, np.empty(g.size)) > 0.0
+    assert used == ["_column_blocks", "_sampled_blocks"]

@@ -40,7 +40,7 @@ def _product(indptr, indices, data, W, j, out):
     raise NotImplementedError  # compiled for either W
 
 
-@overload(_product)
+@overload(_product, jit_options={"fastmath": {"contract"}})
 def _product_of(indptr, indices, data, W, j, out):
     def of_array(indptr, indices, data, W, j, out):
         for l in range(out.size):

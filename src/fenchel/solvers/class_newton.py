@@ -29,8 +29,9 @@ SWEEPS, CLOSE = 5, 0.1
 #: Passes where the loss is smoothed around a centre: that problem is not the last.
 SWEEPS_SMOOTHED = 3
 
-#: Blocks of sparse data are formed of so many samples a class, and of so many classes at a time.
-SAMPLES, AT_A_TIME = 1 << 12, 16
+#: Blocks of sparse data are formed of so many samples a class, where there are so many times as
+#: many, and of so many classes at a time.
+SAMPLES, TIMES_AS_MANY, AT_A_TIME = 1 << 12, 5, 16
 
 #: A value may be as large as the largest of the last so many, less this part of the prediction.
 MEMORY, SUFFICIENT = 3, 5e-4
@@ -98,7 +99,7 @@ class Blocks:
         if columns.sparse:
             sweeps = SWEEPS if smooth else SWEEPS_SMOOTHED
             csc = *columns.data[:3], entries.feature
-            if problem.n > SAMPLES:
+            if problem.n > TIMES_AS_MANY * SAMPLES:
                 blocks = _sampled_blocks(csc, bounds, curvature_of)
             else:
                 blocks = _column_blocks(csc, bounds, curvature_of(slice(None)))
