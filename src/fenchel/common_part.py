@@ -15,13 +15,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design import Design, SparseDesign
-from fenchel.kernels.common_value import common_values
+from fenchel.kernels.common_value import common_values, residual_beside_common
 
 #: Products with fewer multiplications are made as they are: there is little to be saved.
 DEAR = 1 << 33
 
 #: At most this part of V may differ from what is common.
 DIFFERENT = 0.5
+
+#: The same where X is sparse, and each value that differs needs an index; with fewer classes than
+#: the second number rows are short, and best multiplied as they are.
+DIFFERENT_SPARSE, MANY_CLASSES = 0.125, 32
 
 #: A column with more non-zeros than this part of the samples is multiplied by BLAS.
 MANY = 0.05
@@ -63,3 +67,20 @@ class CommonPart:
             G[:, ~many] = self.design.rmatmul(sp.csr_array(W[:, ~many]))
         G += self.product
         return G
+
+
+def rows_beside_common(
+    design: SparseDesign, V: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple | None:
+    """``diag(weights) (V - Y)`` for the products of a sparse X, where most classes are the same.
+
+    None where more of V differs than a product with it can do without.
+    """
+    if V.shape[1] < MANY_CLASSES:
+        return None
+    column, pointer, klass, added, largest = residual_beside_common(
+        V, y, weights, int(DIFFERENT_SPARSE * V.size)
+    )
+    if pointer.size == 0:
+        return None
+    return V.shape[1], design.X.T @ column, pointer, klass, added, largest

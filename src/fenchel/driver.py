@@ -28,6 +28,10 @@ WITHOUT_BOUND = 100
 #: Points with more entries than this are kept sparse where the driver makes them.
 DENSE_ENTRIES = 1 << 25
 
+#: A dual point for U = 0 with more entries than this is not made: it tells next to nothing, unless
+#: U = 0 is the solution, which the first iteration finds as well.
+START_ENTRIES = 1 << 23
+
 #: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
 ROUGH, SHARPEST = 0.1, 1e-12
 
@@ -209,7 +213,8 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
         if given.primal <= problem.at_zero:
             return given
     zero = sp.csr_array((problem.d, problem.k))
-    if problem.n * problem.k <= DENSE_ENTRIES:
+    most = START_ENTRIES if problem.design.is_sparse else DENSE_ENTRIES
+    if problem.n * problem.k <= most:
         classes, mine = problem.present  # all samples of a class have the same
         V = problem.loss.argmax(np.zeros((classes.size, problem.k)), classes)[mine]
     else:  # the labels themselves: a dual point of value 0 that costs no memory
@@ -296,7 +301,8 @@ def _quietly() -> np.errstate:
 
 
 def _finite(A: Matrix) -> bool:
-    return bool(np.isfinite(A.data if sp.issparse(A) else A).all())
+    values = A.data if sp.issparse(A) else A
+    return bool(np.isfinite(values.sum()) or np.isfinite(values).all())  # the sum may overflow
 
 
 def _record(

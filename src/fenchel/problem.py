@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel import validation
-from fenchel.common_part import CommonPart
+from fenchel.common_part import CommonPart, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.geometry.norms import MixedNorm
 from fenchel.kernels.class_blocks import dense_residual
@@ -23,6 +23,10 @@ PENALTIES = {"l1": MixedNorm(1, 1), "group": MixedNorm(1, 2)}
 
 #: Scores (n x k) and gradients (d x k) are formed in blocks of about this many entries.
 BLOCK_ENTRIES = 1 << 22
+
+#: Losses are computed of rows with about this many scores at a time, which stay in the cache and in
+#: memory that the process has already.
+ROW_ENTRIES = 1 << 20
 
 #: Below this part of non-zeros a product with a sparse matrix is the faster one.
 SPARSE = 0.1
@@ -274,6 +278,13 @@ class Problem:
         if few and np.isinf(q) and isinstance(self.design, SparseDesign):
             self._largest_of_rows(self.design, V.tocsr(), enough, norms)
             return norms
+        if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(V):
+            rows = rows_beside_common(self.design, V, self.y, self.weights)
+            if rows is not None:
+                csc = self.design.csc
+                args = csc.indptr, csc.indices, csc.data, rows, self.nonnegative
+                largest_by_feature(*args, enough, norms)
+                return norms
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         common = None if sp.issparse(V) else self.common_part(V)
         for start in range(0, classes.size, width):
@@ -327,8 +338,8 @@ class Problem:
 
 
 def blocks(n: int, k: int) -> Iterator[slice]:
-    """Slices of n rows of k entries, BLOCK_ENTRIES or so together."""
-    size = max(1, BLOCK_ENTRIES // k)
+    """Slices of n rows of k entries, ROW_ENTRIES or so together."""
+    size = max(1, ROW_ENTRIES // k)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 

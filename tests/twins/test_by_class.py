@@ -14,7 +14,7 @@ from fenchel.kernels.by_class import (
     smoothed_hinge_by_class,
     softmax_by_class,
 )
-from fenchel.kernels.class_blocks import class_curvature
+from fenchel.kernels.class_blocks import class_curvature, one_over_row_sums
 from fenchel.losses import Hinge, SeparableLoss, get_loss
 from fenchel.problem import Problem
 from fenchel.solvers.class_scores import WHOLE, ClassScores
@@ -97,7 +97,9 @@ def test_curvature_is_that_of_rows(lasts: bool) -> None:
     H[5] = np.eye(5)[(y[5] + 1) % 5]  # no mass on the true class
     classes = np.array([0, 3, 4])
     by_rows, by_class = np.empty((3, 40)), np.empty((3, 40))
-    class_curvature(H, 0.7, y, w, classes, 0.1, lasts, by_rows)
+    part = np.empty(40)
+    one_over_row_sums(H, part)
+    class_curvature(H, part, 0.7, y, w, classes, 0.1, lasts, by_rows)
     curvature_by_class(H.T.copy(), 0.7, y, w, classes, 0.1, lasts, by_class)
     np.testing.assert_allclose(by_class, by_rows, rtol=1e-13)
 

@@ -12,8 +12,10 @@ from fenchel.kernels.class_blocks import (
     class_curvature,
     class_steps,
     lasting,
+    one_over_row_sums,
     products_at,
     sparse_class_steps,
+    sparse_diagonals,
 )
 from fenchel.kernels.softmax import entropy_rows, softmax_rows
 from fenchel.losses import get_loss
@@ -49,7 +51,9 @@ def test_class_curvature_is_the_diagonal_of_the_hessian_and_a_part_of_its_mean(c
     y = np.where(np.arange(n) % 2, 2, 3)
     classes = np.array([0, 3])
     out = np.empty((2, n))
-    class_curvature(0.5 * H, 2.0, y, w, classes, 0.2, True, out)
+    part = np.empty(n)
+    one_over_row_sums(0.5 * H, part)
+    class_curvature(0.5 * H, part, 2.0, y, w, classes, 0.2, True, out)
     with np.errstate(invalid="ignore"):
         expected = np.nan_to_num(diagonal(H, w))[:, classes].T
         p = H[:, 3] / H.sum(axis=1)
@@ -67,7 +71,8 @@ def test_the_curvature_of_a_true_class_with_hardly_any_mass_is_finite() -> None:
     """Its factor would overflow at the smallest numbers, and a step be not a number."""
     H = np.array([[5e-324, 1.0], [0.0, 1.0], [0.5, 0.5]])
     out = np.empty((1, 3))
-    class_curvature(H, 1.0, np.zeros(3, np.intp), np.ones(3), np.array([0]), 0.0, True, out)
+    part, y = np.ones(3), np.zeros(3, np.intp)
+    class_curvature(H, part, 1.0, y, np.ones(3), np.array([0]), 0.0, True, out)
     z = np.log(1e-300)
     np.testing.assert_allclose(out[0], [np.tanh(z / 2) / (2 * z)] * 2 + [0.25], rtol=1e-12)
 
@@ -139,11 +144,19 @@ def test_steps_on_sparse_data_are_those_on_dense_data(case) -> None:
     g, penalty = 0.3 * rng.standard_normal(entries.u.size), np.full(entries.u.size, 0.02)
     below = np.where(rng.random(entries.u.size) < 0.3, np.inf, penalty)
     u = np.where(np.isinf(below), 0.0, entries.u)
+    own, added = np.empty(u.size), 0.1 * rng.random(u.size)
+    sparse_diagonals(*csc, entries.feature, bounds, h, own)
+    for low, high, first in zip(bounds, bounds[1:], offset, strict=False):
+        places = first + np.arange(high - low) * (high - low + 1)  # on its diagonal
+        np.testing.assert_allclose(own[low:high], values[places], atol=1e-14)
+        added[low:high][values[places] == 0.0] = 0.0
+        values[places] += added[low:high]
     for sweeps, tol in ((1, 0.0), (7, 0.1)):
         s, t = np.empty(u.size), np.empty(u.size)
         args = 1.3, g, u, penalty, below, sweeps, tol
         expected = class_steps(values, offset, bounds, *args, s)
-        found = sparse_class_steps(*csc, entries.feature, bounds, h, *args, t)
+        of_columns = *csc, entries.feature, bounds, h, own + added, added
+        found = sparse_class_steps(*of_columns, *args, t)
         np.testing.assert_allclose(t, s, rtol=1e-9, atol=1e-12)
         assert found == pytest.approx(expected, rel=1e-9)
 

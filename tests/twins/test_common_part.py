@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import fenchel
 from fenchel.certificate import certify
-from fenchel.common_part import CommonPart
+from fenchel.common_part import CommonPart, rows_beside_common
 from fenchel.design import make_design
 from fenchel.design.dense import DenseDesign, by_columns
-from fenchel.kernels.common_value import common_values
+from fenchel.kernels.common_value import common_values, residual_beside_common
 from fenchel.problem import Problem
 from fenchel.solvers.hybrid_gradient import HybridGradient, Products
 from fenchel.solvers.linear_program import LinearProgram
@@ -113,6 +115,50 @@ def test_certificates_looks_and_gradients_do_not_change(monkeypatch, positive: b
         np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)
     # by the gradient, the certificate in blocks, and the look
     assert len(calls) == 1 + -(-K // 7) + 1
+
+
+def test_the_residual_beside_what_is_common() -> None:
+    problem = make()
+    V = dual_point(problem)
+    column, pointer, klass, added, largest = residual_beside_common(
+        V, problem.y, problem.weights, V.size
+    )
+    rest = sp.csr_array((added, klass.astype(int), pointer), shape=V.shape).toarray()
+    R = residual(problem, V, 0, K)
+    np.testing.assert_allclose(column[:, None] + rest, R, atol=1e-16)
+    np.testing.assert_allclose(largest, np.abs(R).max(axis=1), rtol=1e-14)
+    assert added.size < 0.5 * V.size
+    few = residual_beside_common(V, problem.y, problem.weights, added.size - 1)
+    assert few[1].size == 0
+    assert residual_beside_common(V, problem.y, problem.weights, added.size)[1].size == N + 1
+    V[3, problem.y[3] - 1] = np.nan
+    largest = residual_beside_common(V, problem.y, problem.weights, V.size)[-1]
+    assert np.isnan(largest[3])
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_certificates_and_looks_of_sparse_data_do_not_change(monkeypatch, positive: bool) -> None:
+    rough = make(positive=positive)
+    X = sp.csr_array(np.where(np.abs(rough.design.X) > 0.8, rough.design.X, 0.0))
+    problem = replace(rough, design=make_design(X))
+    V, U, found = dual_point(problem), sp.csc_array((D, K)), []
+    monkeypatch.setattr("fenchel.common_part.MANY_CLASSES", K)
+    for most in (1.0, 0.0):
+        monkeypatch.setattr("fenchel.common_part.DIFFERENT_SPARSE", most)
+        rows = rows_beside_common(problem.design, V, problem.y, problem.weights)
+        assert (rows is None) == (most == 0.0)
+        point = certify(problem, U, V)
+        feature, klass, excess, scale = violators(problem, V, 10**6)
+        order = np.lexsort((klass, feature))
+        norms = problem.gradient_row_norms(V)
+        found.append(
+            [point.V, point.dual, feature[order], klass[order], excess[order], scale, norms]
+        )
+    assert found[0][2].size > 10
+    for few, dense in zip(*found, strict=True):
+        np.testing.assert_allclose(few, dense, rtol=1e-12, atol=1e-14)
+    G = problem.constrained_part(problem.gradient(V))
+    np.testing.assert_allclose(found[0][-1], G.max(axis=1), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("dear")

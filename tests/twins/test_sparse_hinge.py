@@ -199,7 +199,7 @@ def test_the_blocks_of_a_smoothed_loss_count_the_true_class(monkeypatch) -> None
     seen = []
     monkeypatch.setattr(
         "fenchel.solvers.class_newton.kernels.class_curvature",
-        lambda h, scale, *_: seen.append(scale * h),
+        lambda h, part, scale, *_: seen.append(scale * h),
     )
     entries = Entries(np.arange(3), np.zeros(3, np.int64), np.zeros(3))
     Blocks.of(problem, state.columns, entries, state.V, 2.0)

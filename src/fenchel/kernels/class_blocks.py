@@ -32,23 +32,28 @@ def lasting(p):
 
 
 @njit(cache=True, nogil=True)
-def class_curvature(H, scale, y, weights, classes, least, lasts, out):
+def one_over_row_sums(H, out):
+    """``out_i = 1 / sum_l h_il``, or 0 for a row without any."""
+    for i in range(H.shape[0]):
+        total = H[i].sum()
+        out[i] = 1.0 / total if total > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
     """``out[t, i] = scale weights_i (h_il - h_il^2 / sum_m h_im)`` for class l = ``classes[t]``.
 
     That is the diagonal of the Hessian in the scores, times ``lasting`` for the true class if it
     ``lasts``: from uniform probabilities of many classes a step would be far too long. To it comes
     ``least`` times its mean over the samples: a class may be certain of nearly all of them.
+    ``part`` is as from :func:`one_over_row_sums`.
     """
     n, k = H.shape
-    part = np.empty(n)  # one over the sum of a row
     place = np.full(k, -1)
     for t in range(classes.size):
         place[classes[t]] = t
     for start in range(0, n, BLOCK):  # blocks, because H is read by rows and out written by columns
         stop = min(start + BLOCK, n)
-        for i in range(start, stop):
-            total = H[i].sum()
-            part[i] = 1.0 / total if total > 0.0 else 0.0
         for t in range(classes.size):
             l = classes[t]
             for i in range(start, stop):
@@ -153,38 +158,46 @@ def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol
 
 
 @njit(cache=True, nogil=True)
+def sparse_diagonals(indptr, indices, data, feature, bounds, curvature, out):
+    """The diagonals of the blocks of columns in CSC form."""
+    for t in range(bounds.size - 1):
+        h = curvature[t]
+        for e in range(bounds[t], bounds[t + 1]):
+            out[e] = 0.0
+            for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                out[e] += data[q] * data[q] * h[indices[q]]
+
+
+@njit(cache=True, nogil=True)
 def sparse_class_steps(
-    indptr, indices, data, feature, bounds, curvature, scale, g, u, penalty, below, sweeps, tol, s
-):
+    indptr, indices, data, feature, bounds, curvature, diagonal, added,
+    scale, g, u, penalty, below, sweeps, tol, s,
+):  # fmt: skip
     """The same for X in CSC form: ``K s = M D`` with ``D = diag(curvature[t]) M^T s`` kept instead.
 
-    A block of sparse columns has far more products than the columns have entries.
+    A block of sparse columns has far more products than the columns have entries. ``diagonal`` is
+    that of the blocks, in which ``added`` comes to that of the columns.
     """
     D = np.zeros(curvature.shape[1])
     quadratic = 0.0
     for t in range(bounds.size - 1):
-        low, size, h = bounds[t], bounds[t + 1] - bounds[t], curvature[t]
-        diagonal = np.zeros(size)
-        for a in range(size):
-            s[low + a] = 0.0
-            for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
-                diagonal[a] += data[q] * data[q] * h[indices[q]]
+        low, high, h = bounds[t], bounds[t + 1], curvature[t]
+        for e in range(low, high):
+            s[e] = 0.0
         first = 0.0
         for n_sweep in range(sweeps):
             largest = 0.0
-            for a in range(size):
-                e = low + a
-                old = u[e] + s[e]
-                if diagonal[a] <= 0.0:
+            for e in range(low, high):
+                if diagonal[e] <= 0.0:
                     continue
                 begin, end = indptr[feature[e]], indptr[feature[e] + 1]
-                slope = 0.0
+                old, slope = u[e] + s[e], added[e] * s[e]
                 for q in range(begin, end):
                     slope += data[q] * D[indices[q]]
                 slope = g[e] + scale * slope
                 if old == 0.0 and -penalty[e] <= slope <= below[e]:
                     continue
-                c = scale * diagonal[a]
+                c = scale * diagonal[e]
                 new = shrunk(old - slope / c, penalty[e] / c, below[e] / c)
                 if new != old:
                     s[e] = new - u[e]
@@ -195,11 +208,12 @@ def sparse_class_steps(
                 first = largest
             if largest <= tol * first:
                 break
-        for a in range(size):
-            if s[low + a] != 0.0:
-                for q in range(indptr[feature[low + a]], indptr[feature[low + a] + 1]):
-                    quadratic += s[low + a] * data[q] * D[indices[q]]
-        for e in range(low, low + size):
+        for e in range(low, high):
+            if s[e] != 0.0:
+                quadratic += added[e] * s[e] * s[e]
+                for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                    quadratic += s[e] * data[q] * D[indices[q]]
+        for e in range(low, high):
             for q in range(indptr[feature[e]], indptr[feature[e] + 1]):
                 D[indices[q]] = 0.0
     return quadratic

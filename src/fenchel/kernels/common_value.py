@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+#: Classes of a row that are asked for the common value, where finding none costs little.
+VOTERS = 15
+
 
 @njit(cache=True, nogil=True)
 def common_values(V: np.ndarray, y: np.ndarray, common: np.ndarray) -> int:
@@ -27,3 +30,50 @@ def common_values(V: np.ndarray, y: np.ndarray, common: np.ndarray) -> int:
             if l != y[i] and V[i, l] != value:
                 others += 1
     return others
+
+
+@njit(cache=True, nogil=True)
+def _value_of_most(v, y):
+    """The value of most wrong classes of a row, by the vote of a few of them."""
+    value, votes = 0.0, 0
+    stride = max(1, v.size // VOTERS)
+    for l in range(0, v.size, stride):
+        if l != y:
+            if votes == 0:
+                value = v[l]
+            votes += 1 if v[l] == value else -1
+    return value
+
+
+@njit(cache=True, nogil=True)
+def residual_beside_common(V, y, weights, most):
+    """``diag(weights) (V - Y)`` by rows, as ``column_i`` in every class and a few other values.
+
+    Returns column, pointers, classes, what is added to ``column_i`` there, and the largest size of
+    an entry of every row. With more than ``most`` others there are none, and no pointers.
+    """
+    n, k = V.shape
+    column, largest = np.empty(n), np.empty(n)
+    pointer = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        v, value, count = V[i], _value_of_most(V[i], y[i]), 0
+        for l in range(k):
+            count += v[l] != value
+        count += v[y[i]] == value
+        pointer[i + 1] = pointer[i] + count
+        if pointer[i + 1] > most:
+            return column, pointer[:0], np.empty(0, np.uint32), np.empty(0), largest
+        column[i] = value  # times the weight, below
+    klass, added = np.empty(pointer[n], np.uint32), np.empty(pointer[n])
+    for i in range(n):
+        v, value, w, p = V[i], column[i], weights[i], pointer[i]
+        column[i] = w * value
+        largest[i] = abs(column[i])
+        for l in range(k):
+            if v[l] != value or l == y[i]:
+                r = v[l] - 1.0 if l == y[i] else v[l]
+                klass[p], added[p] = l, w * (r - value)
+                if abs(w * r) > largest[i] or r != r:  # what is not a number stays
+                    largest[i] = abs(w * r)
+                p += 1
+    return column, pointer, klass, added, largest

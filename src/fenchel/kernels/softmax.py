@@ -39,3 +39,25 @@ def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
         for l in range(k):
             total += V[i, l] * log_positive(max(V[i, l], SMALLEST))
         out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def log_sum_exp_rows(Z: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
+    """``out_i = log sum_l exp z_il`` over some classes."""
+    size = classes.size
+    z, at_zero = np.empty(size), math.log(size)
+    for i in range(Z.shape[0]):
+        length = 0.0
+        for t in range(size):
+            z[t] = Z[i, classes[t]]
+            length += abs(z[t])
+        if length == 0.0:  # classes without coefficients
+            out[i] = at_zero
+            continue
+        top = z[0]
+        for t in range(1, size):
+            top = z[t] if z[t] > top else top
+        total = 0.0
+        for t in range(size):
+            total += exp(z[t] - top)
+        out[i] = math.log(total) + top

@@ -8,7 +8,8 @@ multiplying.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 
 @njit(cache=True, nogil=True)
@@ -25,24 +26,60 @@ def add_product_of_rows(indptr, indices, data, U, Z):
 @njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
 def _feature(indptr, indices, data, W, j, nonnegative, out):
     """``out_l = |g_l|`` for row j of ``G = X^T W``, or ``(-g_l)_+`` where U(j,:) >= 0."""
-    for l in range(out.size):
-        out[l] = 0.0
-    for q in range(indptr[j], indptr[j + 1]):
-        x, i = data[q], indices[q]
-        for l in range(out.size):
-            out[l] += x * W[i, l]
+    _product(indptr, indices, data, W, j, out)
     for l in range(out.size):
         out[l] = max(-out[l], 0.0) if nonnegative else abs(out[l])
 
 
-@njit(cache=True, nogil=True)
-def _largest_of_each(W):
-    """The largest ``|w_il|`` of every row."""
-    most = np.zeros(W.shape[0])
-    for i in range(W.shape[0]):
-        for l in range(W.shape[1]):
-            most[i] = max(most[i], abs(W[i, l]))
-    return most
+def _product(indptr, indices, data, W, j, out):
+    """``out_l = g_l`` for row j of ``G = X^T W``.
+
+    W is an array, or ``(k, base, pointer, klass, added, largest)``: as the rows of
+    ``residual_beside_common`` have it, with ``base = X^T column`` for the column.
+    """
+    raise NotImplementedError  # compiled for either W
+
+
+@overload(_product, jit_options={"fastmath": {"contract"}})
+def _product_of(indptr, indices, data, W, j, out):
+    def of_array(indptr, indices, data, W, j, out):
+        for l in range(out.size):
+            out[l] = 0.0
+        for q in range(indptr[j], indptr[j + 1]):
+            x, i = data[q], indices[q]
+            for l in range(out.size):
+                out[l] += x * W[i, l]
+
+    def of_rows(indptr, indices, data, W, j, out):
+        _, base, pointer, klass, added, _ = W
+        for l in range(out.size):
+            out[l] = base[j]
+        for q in range(indptr[j], indptr[j + 1]):
+            x, i = data[q], indices[q]
+            for p in range(pointer[i], pointer[i + 1]):
+                out[klass[p]] += x * added[p]
+
+    return of_array if isinstance(W, types.Array) else of_rows
+
+
+def _sizes(W):
+    """The number of classes, and the largest ``|w_il|`` of every row."""
+    raise NotImplementedError  # compiled for either W
+
+
+@overload(_sizes)
+def _sizes_of(W):
+    def of_array(W):
+        most = np.zeros(W.shape[0])
+        for i in range(W.shape[0]):
+            for l in range(W.shape[1]):
+                most[i] = max(most[i], abs(W[i, l]))
+        return W.shape[1], most
+
+    def of_rows(W):
+        return W[0], W[5]
+
+    return of_array if isinstance(W, types.Array) else of_rows
 
 
 @njit(cache=True, nogil=True)
@@ -72,7 +109,8 @@ def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
     Or to ``sum_i |x_ij| max_l |w_il|``, which is no smaller, where that is at most enough_j: most
     features of text are so rare that they need not be multiplied.
     """
-    part, most = np.empty(W.shape[1]), _largest_of_each(W)
+    k, most = _sizes(W)
+    part = np.empty(k)
     for j in range(largest.size):
         possible = _possible(indptr, indices, data, most, j)
         if possible <= enough[j]:
@@ -123,7 +161,8 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     """
     room, found, scale = 1024, 0, 1.0
     feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-    part, most = np.empty(W.shape[1]), _largest_of_each(W)
+    k, most = _sizes(W)
+    part = np.empty(k)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue

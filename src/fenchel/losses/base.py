@@ -28,6 +28,9 @@ class Loss(ABC):
     #: True where the maximising v is differentiable in z as well, with ``curvature`` as derivative.
     twice_differentiable: bool = False
 
+    #: True where classes act on the others by one number alone, their ``joint_score``.
+    joins: bool = False
+
     def check_classes(self, k: int) -> None:  # noqa: B027 (most losses fit any k)
         """Raise where the loss does not fit k classes."""
 
@@ -42,6 +45,11 @@ class Loss(ABC):
     def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Both, for a loss whose two share the work."""
         return self.value(Z, y), self.argmax(Z, y)
+
+    def evaluate(self, Z: np.ndarray, y: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The loss of every row; the maximising v are written into V."""
+        losses, V[...] = self.value_and_argmax(Z, y)
+        return losses
 
     @abstractmethod
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -101,6 +109,10 @@ class Loss(ABC):
         and otherwise an upper bound.
         """
         return (V > 0.0) * eta
+
+    def joint_score(self, Z: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """The score of one class that stands for the given ones, (n,), where the loss ``joins``."""
+        raise NotImplementedError
 
     def remainder(self, k: int) -> float:
         """``max_y f(1/k, y) - min_v f(v, y)``, the r of th:md-deterministic (0 where f is affine).

@@ -9,7 +9,7 @@ from scipy.special import wrightomega
 
 from fenchel.kernels.by_class import softmax_by_class
 from fenchel.kernels.simplex import SMALLEST, multiply_rows
-from fenchel.kernels.softmax import entropy_rows, softmax_rows
+from fenchel.kernels.softmax import entropy_rows, log_sum_exp_rows, softmax_rows
 from fenchel.losses.base import Loss
 from fenchel.losses.multiplier import solve_multiplier
 
@@ -20,6 +20,7 @@ class Softmax(Loss):
     name: ClassVar[str] = "softmax"
     smooth = True
     twice_differentiable = True
+    joins = True
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self.value_and_argmax(Z, y)[0]
@@ -28,9 +29,13 @@ class Softmax(Loss):
         return self.value_and_argmax(Z, y)[1]
 
     def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        losses, V = np.empty(len(Z)), np.empty(Z.shape)
+        V = np.empty(Z.shape)
+        return self.evaluate(Z, y, V), V
+
+    def evaluate(self, Z: np.ndarray, y: np.ndarray, V: np.ndarray) -> np.ndarray:
+        losses = np.empty(len(Z))
         softmax_rows(np.ascontiguousarray(Z, dtype=np.float64), y, losses, V)
-        return losses, V
+        return losses
 
     def risk_by_class(
         self, Zt: np.ndarray, y: np.ndarray, weights: np.ndarray, Vt: np.ndarray
@@ -44,6 +49,11 @@ class Softmax(Loss):
 
     def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
         return V
+
+    def joint_score(self, Z: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        out = np.empty(len(Z))
+        log_sum_exp_rows(Z, classes, out)
+        return out
 
     def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         # z - log v - (log v - log v0) / eta is constant on the row

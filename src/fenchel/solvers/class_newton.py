@@ -19,6 +19,7 @@ import numpy as np
 
 from fenchel.kernels import class_blocks as kernels
 from fenchel.kernels.by_class import curvature_by_class
+from fenchel.kernels.sampled_curvature import sampled_columns
 from fenchel.problem import Problem
 from fenchel.solvers.l1_model import forms_hessian
 from fenchel.solvers.working_set import Columns, Entries
@@ -28,6 +29,10 @@ SWEEPS, CLOSE = 5, 0.1
 
 #: Passes where the loss is smoothed around a centre: that problem is not the last.
 SWEEPS_SMOOTHED = 3
+
+#: Blocks of sparse data are formed of so many samples a class, where there are so many times as
+#: many, and of so many classes at a time.
+SAMPLES, TIMES_AS_MANY, AT_A_TIME = 1 << 12, 5, 16
 
 #: A value may be as large as the largest of the last so many, less this part of the prediction.
 MEMORY, SUFFICIENT = 3, 5e-4
@@ -68,6 +73,7 @@ class Blocks:
     """The blocks of the Hessian on its diagonal, one for a class: its entries lie together."""
 
     _step: Callable[..., float]
+    work: float  # multiplications of a step, about
     sweeps: int = SWEEPS
 
     @classmethod
@@ -79,7 +85,6 @@ class Blocks:
         V is by class, (k, n), where X is dense.
         """
         classes, bounds = entries.bounds
-        curvature = np.empty((classes.size, problem.n))
         smooth = problem.loss.smooth
         if smooth:
             h, scale = problem.loss.curvature(V, 1.0), 1.0
@@ -87,16 +92,32 @@ class Blocks:
             h, scale = (V > 0.0).view(np.uint8), eta  # a byte an entry: V is large
             by_sample = h if columns.sparse else h.T
             by_sample[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
-        args = h, scale, problem.y, problem.weights, classes, LEAST, smooth, curvature
-        (kernels.class_curvature if columns.sparse else curvature_by_class)(*args)
-        if columns.sparse:
-            indptr, indices, data, _ = columns.data
-            csc = indptr, indices, data, entries.feature, bounds, curvature
-            sweeps = SWEEPS if problem.loss.smooth else SWEEPS_SMOOTHED
-            return cls(partial(kernels.sparse_class_steps, *csc), sweeps)
-        offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
-        values = columns.blocks(entries, bounds, curvature, offset)
-        return cls(partial(kernels.class_steps, values, offset, bounds))
+        args = problem.y, problem.weights
+        if not columns.sparse:
+            curvature = np.empty((classes.size, problem.n))
+            curvature_by_class(h, scale, *args, classes, LEAST, smooth, curvature)
+            offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
+            values = columns.blocks(entries, bounds, curvature, offset)
+            step = partial(kernels.class_steps, values, offset, bounds)
+            return cls(step, 2.0 * SWEEPS * columns.stored(entries))
+        part = np.empty(problem.n)
+        kernels.one_over_row_sums(h, part)
+
+        def curvature_of(some: slice) -> np.ndarray:
+            out = np.empty((classes[some].size, problem.n))
+            kernels.class_curvature(h, part, scale, *args, classes[some], LEAST, smooth, out)
+            return out
+
+        sweeps = SWEEPS if smooth else SWEEPS_SMOOTHED
+        csc = *columns.data[:3], entries.feature
+        if problem.n > TIMES_AS_MANY * SAMPLES:
+            blocks = _sampled_blocks(csc, bounds, curvature_of)
+        else:
+            blocks = _column_blocks(csc, bounds, curvature_of(slice(None)))
+        pointer, feature = blocks[0], blocks[3]
+        stored = float((pointer[feature + 1] - pointer[feature]).sum())
+        step = partial(kernels.sparse_class_steps, *blocks)
+        return cls(step, 2.0 * sweeps * stored, sweeps)
 
     def step(
         self,
@@ -109,6 +130,34 @@ class Blocks:
     ) -> float:
         """Minimise over the steps s with K times scale for the Hessian; returns s^T K s."""
         return self._step(scale, g, u, penalty, below, self.sweeps, CLOSE, s)
+
+
+def _column_blocks(csc: tuple, bounds: np.ndarray, curvature: np.ndarray) -> tuple:
+    """What ``sparse_class_steps`` wants to know of the blocks of all samples."""
+    diagonal = np.empty(bounds[-1])
+    blocks = *csc, bounds, curvature, diagonal
+    kernels.sparse_diagonals(*blocks)
+    return *blocks, np.zeros_like(diagonal)
+
+
+def _sampled_blocks(
+    csc: tuple, bounds: np.ndarray, curvature_of: Callable[[slice], np.ndarray]
+) -> tuple:
+    """The same for blocks of the samples that matter (:mod:`fenchel.kernels.sampled_curvature`).
+
+    Some classes at a time: the curvature of all can be as large as the scores.
+    """
+    found = []
+    for start in range(0, bounds.size - 1, AT_A_TIME):
+        some = slice(start, min(start + AT_A_TIME, bounds.size - 1))
+        args = *csc, bounds[start : some.stop + 1], curvature_of(some), SAMPLES
+        found.append(sampled_columns(*args))
+    pointer, sample, x, kept, diagonal, lacking = zip(*found, strict=True)
+    ends = np.cumsum([0, *(part[-1] for part in pointer)])
+    joined = [part[1:] + end for part, end in zip(pointer, ends, strict=False)]
+    columns = np.concatenate([[0], *joined]), np.concatenate(sample), np.concatenate(x)
+    each = np.arange(bounds[-1])  # a column for every entry
+    return *columns, each, bounds, *(np.concatenate(part) for part in (kept, diagonal, lacking))
 
 
 @dataclass

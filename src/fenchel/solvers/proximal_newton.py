@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from fenchel.solvers.class_newton import (
     few_coefficients,
 )
 from fenchel.solvers.class_scores import ClassScores
+from fenchel.solvers.joined import joined, joins
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK, Effort, minimise_dense, minimise_model
 from fenchel.solvers.linearised import (
     CLOSE,
@@ -115,6 +116,7 @@ class State:
     centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    constant: float = 0.0  # what is added to the risk, where classes are joined
     growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
@@ -234,10 +236,14 @@ class ProximalNewton(PenalisedSolver):
         entries, shape = state.entries, (problem.d, problem.k)
         dense = problem.d * problem.k <= DENSE_POINT
         U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
-        # updated in place, so what is handed out is a copy, and a small one if it can
+        # updated in place, so what is handed out is a copy if a small one is enough; who certifies
+        # a large one copies it
         V = state.V if state.sharp is None else state.sharp
-        sparse = V.size > DENSE_POINT and 5 * np.count_nonzero(V) < V.size
-        return [Point(U, sp.csr_array(V) if sparse else V.copy(), "last")]
+        if V.size <= DENSE_POINT:
+            V = V.copy()
+        elif 5 * np.count_nonzero(V) < V.size:
+            V = sp.csr_array(V)
+        return [Point(U, V, "last")]
 
     def passes(self, problem: Problem) -> float:
         return 2.0
@@ -305,6 +311,14 @@ class ProximalNewton(PenalisedSolver):
         if not state.looked:
             self._look(state)
         state.looked = False
+        if joins(state.problem, state.entries):
+            self._joined_steps(state)
+        else:
+            self._steps(state)
+        self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
+
+    def _steps(self, state: State) -> None:
+        """Solve the working set, or come closer to that."""
         progress = state.by_class
         if progress is None or progress.slow:
             self._newton_steps(state)
@@ -312,7 +326,17 @@ class ProximalNewton(PenalisedSolver):
             self._class_steps(state, progress)
             if progress.slow:
                 state.damping = self._first_damping(state)
-        self._centre_free(state, state.entries.u)  # Z may keep the mean: no loss sees it
+
+    def _joined_steps(self, state: State) -> None:
+        """The same with the classes without entries as one (:mod:`.joined`)."""
+        problem, entries, Z, constant = joined(state.problem, state.entries, state.Z)
+        V = np.empty_like(Z)
+        small = replace(state, problem=problem, entries=entries, Z=Z, V=V, constant=constant)
+        self._evaluate(small)
+        self._steps(small)
+        state.entries.u, state.damping, state.work = entries.u, small.damping, small.work
+        state.Z[:, state.entries.classes] = Z[:, :-1]
+        self._evaluate(state)
 
     def _first_of_a_penalty(self, state: State) -> bool:
         """Go to the minimum of the model from the solution with another penalty.
@@ -410,14 +434,15 @@ class ProximalNewton(PenalisedSolver):
         """
         blocks, below = progress.blocks, self._below(state, penalty)
         assert blocks is not None
-        s = np.empty_like(g)
+        s, gone = np.empty_like(g), np.zeros_like(g)
         first = not progress.values
         start = best = self._objective(state)
         while progress.scale <= SCALES[1]:
-            state.work += 2.0 * blocks.sweeps * state.columns.stored(state.entries)
+            state.work += blocks.work
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
             self._centre_free(state, s)
-            self._add(state, s)
+            self._add(state, s - gone)
+            gone[:] = s
             self._evaluate(state)
             value = state.value + float(penalty @ np.abs(state.entries.u + s))
             if first and start > best < value:  # the step before was better
@@ -429,7 +454,7 @@ class ProximalNewton(PenalisedSolver):
             else:
                 best = min(best, value)
                 progress.scale *= SHORTER
-            self._add(state, -s)
+        self._add(state, -gone)
         self._evaluate(state)
         return None
 
@@ -645,22 +670,17 @@ class ProximalNewton(PenalisedSolver):
     def _evaluate(state: State) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = state.problem, state.problem.loss
-        state.value, state.gradient, state.formed = 0.0, None, None
+        state.value, state.gradient, state.formed = state.constant, None, None
         state.work += 10.0 * state.Z.size
         if state.scores is not None:
-            state.value = state.scores.evaluate()
+            state.value += state.scores.evaluate()
             return
         for rows in problem.row_blocks():
-            y, Z = problem.y[rows], state.Z[rows]
+            y, Z, V = problem.y[rows], state.Z[rows], state.V[rows]
             if state.centre is not None:
-                losses = loss.smoothed(state.centre[rows], Z, state.eta, y, state.V[rows])
-                state.value += float(problem.weights[rows] @ losses)
-                continue
-            losses, V = loss.value_and_argmax(Z, y)
-            if rows.stop - rows.start == problem.n:
-                state.V = V
+                losses = loss.smoothed(state.centre[rows], Z, state.eta, y, V)
             else:
-                state.V[rows] = V
+                losses = loss.evaluate(Z, y, V)
             state.value += float(problem.weights[rows] @ losses)
 
 

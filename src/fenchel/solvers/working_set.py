@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 
+from fenchel.common_part import rows_beside_common
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
 from fenchel.kernels import class_blocks, curvature
 from fenchel.kernels.row_hessian import change_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
+from fenchel.solvers.working_rows import LARGE, WorkingRows
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
 #: fewer starve sparse text, far more slow down small dense problems. One in SHARE entries of U may
@@ -155,6 +157,8 @@ class Columns:
     data: tuple
     _gradient: Callable[..., Any]
     _pack: Callable[..., Any]
+    _csr: sp.csr_array | None = None  # the same X by rows, where it is sparse
+    _last: tuple[Entries, WorkingRows] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, design: Design) -> Columns:
@@ -162,7 +166,7 @@ class Columns:
         if isinstance(design, SparseDesign):
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
-            return cls(data, curvature.sparse_gradient, curvature.sparse_pack)
+            return cls(data, curvature.sparse_gradient, curvature.sparse_pack, design.X)
         data = (by_columns(design.X),)
         return cls(data, curvature.dense_gradient, curvature.dense_pack)
 
@@ -177,9 +181,19 @@ class Columns:
             return entries.feature.size * self.data[0].shape[1]
         return int(np.diff(self.data[0])[entries.feature].sum())
 
+    def _by_rows(self, entries: Entries, size: int) -> WorkingRows | None:
+        """The rows for these entries, where V has that size; kept until others are asked for."""
+        if self._csr is None or size < LARGE:
+            return None
+        if self._last is None or self._last[0] is not entries:
+            self._last = entries, WorkingRows.of(self._csr, entries)
+        return self._last[1]
+
     def add_product(self, Z: np.ndarray, entries: Entries, values: np.ndarray) -> None:
         """``Z += X S`` for the matrix S with the given values at the entries."""
-        if self.sparse:
+        if (rows := self._by_rows(entries, Z.size)) is not None:
+            rows.add_product(Z, values)
+        elif self.sparse:
             indptr, indices, data, _ = self.data
             class_blocks.add_sparse_product(
                 indptr, indices, data, entries.feature, entries.klass, values, Z
@@ -220,7 +234,7 @@ class Columns:
         """
         if not self.sparse:
             return many(V, MANY_BLAS)
-        return many(V) or MISSES * self.stored(entries) < V.size
+        return V.size >= LARGE or many(V) or MISSES * self.stored(entries) < V.size
 
     def reads_all(self, entries: Entries, k: int) -> bool:
         """Whether G_U at the entries is better taken from all of it (:func:`full_gradient`)."""
@@ -246,6 +260,8 @@ class Columns:
             Rt = np.ascontiguousarray(residual_of(problem, V, classes).T)
             class_blocks.products_at(self.data[0], Rt, entries.feature, code, out)
             return out
+        if (rows := self._by_rows(entries, V.size)) is not None:
+            return rows.gradient(problem, V)
         out = np.empty(entries.u.size)
         indptr, indices, data, _ = self.data
         class_blocks.sparse_products_at(
@@ -471,6 +487,13 @@ def violators(
             csc.indptr, csc.indices, csc.data, rows, problem.nonnegative, part, bound[:, 0]
         )
         return *_worst(feature, klass, excess, limit), scale
+    if isinstance(problem.design, SparseDesign):
+        csc = problem.design.csc
+        beside = rows_beside_common(problem.design, V, problem.y, problem.weights)
+        if beside is not None:
+            args = csc.indptr, csc.indices, csc.data, beside, problem.nonnegative, bound[:, 0]
+            feature, klass, excess, scale = beyond_bounds(*args)
+            return *_worst(feature, klass, excess, limit), scale
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0

@@ -1,0 +1,68 @@
+"""Products of a sparse X with the entries of a working set, row by row.
+
+Scores and dual points have a row for a sample. Read by columns of X, each of their entries comes
+from another line of memory; read by rows, all that a sample needs is in the first cache. Kept are
+the values of X in the features of the working set, row by row (``pointer``, ``place``, ``x``), and
+for each of these features its entries, which lie together (``first``, ``klass``). Numbers without
+a sign are indices that need not be looked at for one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def select_rows(indptr, indices, data, code):
+    """The values of X, in CSR form, in the features with ``code_j >= 0``, which replaces j."""
+    pointer = np.zeros(indptr.size, np.int64)
+    for i in range(indptr.size - 1):
+        count = 0
+        for q in range(indptr[i], indptr[i + 1]):
+            count += code[indices[q]] >= 0
+        pointer[i + 1] = pointer[i] + count
+    place, x = np.empty(pointer[-1], np.uint32), np.empty(pointer[-1])
+    for i in range(indptr.size - 1):
+        p = pointer[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            if code[indices[q]] >= 0:
+                place[p], x[p] = code[indices[q]], data[q]
+                p += 1
+    return pointer, place, x
+
+
+@njit(cache=True, nogil=True)
+def label_products(pointer, place, x, first, klass, y, weights, out):
+    """``out[e] = <X(:,j), diag(weights) Y(:,l)>`` for every entry e = (j, l)."""
+    for e in range(out.size):
+        out[e] = 0.0
+    for i in range(y.size):
+        for p in range(pointer[i], pointer[i + 1]):
+            for e in range(first[place[p]], first[place[p] + 1]):
+                if klass[e] == y[i]:
+                    out[e] += x[p] * weights[i]
+
+
+@njit(cache=True, nogil=True)
+def products_by_rows(pointer, place, x, first, klass, V, weights, out):
+    """``out[e] = <X(:,j), diag(weights) V(:,l)>`` for every entry e = (j, l)."""
+    for e in range(out.size):
+        out[e] = 0.0
+    for i in range(V.shape[0]):
+        v, w = V[i], weights[i]
+        for p in range(pointer[i], pointer[i + 1]):
+            f, c = place[p], x[p] * w
+            for e in range(first[f], first[f + 1]):
+                out[e] += c * v[klass[e]]
+
+
+@njit(cache=True, nogil=True)
+def add_product_by_rows(pointer, place, x, first, klass, values, Z):
+    """``Z += X S`` for the matrix S with the given values at the entries."""
+    for i in range(Z.shape[0]):
+        z = Z[i]
+        for p in range(pointer[i], pointer[i + 1]):
+            f, c = place[p], x[p]
+            for e in range(first[f], first[f + 1]):
+                z[klass[e]] += c * values[e]
