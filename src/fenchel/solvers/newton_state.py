@@ -1,0 +1,195 @@
+"""What Newton steps with an l1 penalty on a working set know, and compute of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fenchel.kernels.curvature import residual_columns
+from fenchel.losses.base import true_class
+from fenchel.problem import Problem
+from fenchel.solvers.class_newton import Progress
+from fenchel.solvers.class_scores import ClassScores
+from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK
+from fenchel.solvers.working_set import Columns, Entries, Hessian, full_gradient, many
+
+#: The centre moves when the inner error is this part of what smoothing costs.
+INNER = 1.0
+
+#: On dense data the Hessian is formed where that takes at most so many multiplications (more with
+#: few zeros in the curvature, where conjugate gradients are as dear). The solves on the faces of a
+#: step take so many times the cube of the non-zeros.
+ROW_WORK, FACE = 1 << 28, 0.4
+
+#: A Hessian with at least this damping is formed in single precision.
+SINGLE = 1e-6
+
+#: The proximal step on V grows by this factor from one centre to the next.
+ETA_GROWTH = 3.0
+
+
+@dataclass
+class State:
+    """Where Newton steps are, and what follows from that; :class:`.ProximalNewton` moves it."""
+
+    problem: Problem
+    columns: Columns
+    entries: Entries
+    Z: np.ndarray  # X U, updated in place
+    V: np.ndarray  # the dual point that belongs to Z, updated in place
+    value: float  # the smoothed risk at Z
+    centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
+    eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
+    curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    constant: float = 0.0  # what is added to the risk, where classes are joined
+    growth: float = ETA_GROWTH  # of eta, from one centre to the next
+    damping: float = 0.1
+    gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
+    gap_by_class: float = 0.0  # about, after steps on single classes with a smooth loss
+    enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
+    moved: bool = False  # the centre, since the last Newton step
+    work: float = 0.0  # multiplications of this iteration, about
+    by_class: Progress | None = None  # of the steps on single classes, None where there are none
+    scores: ClassScores | None = None  # what Z and V are during such steps on dense data
+    step: np.ndarray | None = None  # of the working set, known from a sharpened dual point
+    looked: bool = False  # the working set is that of V, since a dual point was sharpened
+    stiff: bool = False  # the model without damping takes too long
+    on_path: bool = False  # another penalty came before
+    follows: bool = False  # the next iteration is the first with another penalty
+    sharp: np.ndarray | None = None  # the dual point of the model whose step was taken last
+    gradient: np.ndarray | None = None  # all of G_U at V, where that is known
+    hessian: Hessian | None = None  # on the entries as they are, for the next step to change
+    formed: tuple[Entries, np.ndarray] | None = None  # the last dense Hessian, as long as V is that
+
+    def evaluate(self) -> None:
+        """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
+        problem, loss = self.problem, self.problem.loss
+        self.value, self.gradient, self.formed = self.constant, None, None
+        self.work += 10.0 * self.Z.size
+        if self.scores is not None:
+            self.value += self.scores.evaluate()
+            return
+        for rows in problem.row_blocks():
+            y, Z, V = problem.y[rows], self.Z[rows], self.V[rows]
+            if self.centre is not None:
+                losses = loss.smoothed(self.centre[rows], Z, self.eta, y, V)
+            else:
+                losses = loss.evaluate(Z, y, V)
+            self.value += float(problem.weights[rows] @ losses)
+
+    def add(self, s: np.ndarray) -> None:
+        """Add a step on the working set to the scores."""
+        if self.scores is None:
+            self.columns.add_product(self.Z, self.entries, s)
+        else:
+            self.scores.add(self.entries, s)
+
+    def objective(self) -> float:
+        """The (smoothed) risk and the penalty."""
+        problem, entries = self.problem, self.entries
+        factors = problem.penalty_factor[entries.feature]
+        return self.value + problem.lam * float(factors @ np.abs(entries.u))
+
+    def subgradient(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
+        entries, problem = self.entries, self.problem
+        if self.scores is not None:
+            return self._with_penalty(self.scores.gradient(entries))
+        if self.gradient is None and self.columns.reads_all(entries, problem.k):
+            self.gradient = full_gradient(problem, self.V)
+        if self.gradient is not None:
+            g = self.gradient[entries.feature, entries.klass]
+        elif self.columns.reads_entries(entries, self.V):
+            g = self.columns.gradient_of_dense(entries, problem, self.V)
+        else:
+            columns = residual_columns(self.V, problem.y, problem.weights, entries.classes)
+            g = self.columns.gradient(entries, columns)
+        return self._with_penalty(g)
+
+    def _with_penalty(self, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """What ``subgradient`` returns for this G_U on the working set."""
+        entries, problem = self.entries, self.problem
+        penalty = problem.lam * problem.penalty_factor[entries.feature]
+        smallest = np.where(
+            entries.u != 0,
+            np.abs(g + penalty * np.sign(entries.u)),
+            np.maximum(np.maximum(-g - penalty, g - self.below(penalty)), 0.0),
+        )
+        return (float(smallest.max()) if smallest.size else 0.0), g, penalty
+
+    def below(self, penalty: np.ndarray) -> np.ndarray:
+        """The penalty of negative values: infinite where U >= 0 is asked for."""
+        return np.where(self.problem.nonnegative[self.entries.feature], np.inf, penalty)
+
+    def solved(self, scale: float) -> bool:
+        """Whether the smoothed problem is solved well enough for the centre to move.
+
+        The gap of (U, V) is what smoothing costs, ``loss(z) - (<v - y, z> - f(v))``, plus the inner
+        error: complementarity, and the loss of dual value by scaling V towards the labels.
+        """
+        problem, entries = self.problem, self.entries
+        F = linear = risk = 0.0
+        for rows in problem.row_blocks():
+            w, y, V, Z = problem.weights[rows], problem.y[rows], self.V[rows], self.Z[rows]
+            F += float(w @ problem.loss.f(V, y))
+            linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
+            risk += float(w @ problem.loss.value(Z, y))
+        smoothing = risk - (linear - F)
+        bound = problem.lam * problem.penalty_factor[entries.feature]
+        inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        self.gap = smoothing + inner
+        # on the working set, subgradients below this make no larger inner error
+        self.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
+        return inner <= INNER * smoothing
+
+    def gap_on_working_set(self, error: float, g: np.ndarray, penalty: np.ndarray) -> float:
+        """About the gap, for a smooth loss and what ``subgradient`` returns: no look is needed.
+
+        Complementarity, and what scaling V costs by the constraints of the working set.
+        """
+        u = self.entries.u
+        complementarity = float(g @ u + penalty @ np.abs(u))
+        shrunk = error / max(self.problem.lam + error, 1e-300)
+        return complementarity + shrunk * (self.objective() - complementarity)
+
+    def centre_free(self, values: np.ndarray) -> None:
+        """Take the mean over the classes off the values of features without penalty, in place.
+
+        It changes no loss, and Newton steps have none but for rounding.
+        """
+        entries, problem = self.entries, self.problem
+        if not problem.has_free:
+            return
+        free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
+        where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
+        if where.size:
+            feature = entries.feature[where]
+            mean = np.bincount(feature, weights=values[where]) / problem.k
+            mean[np.bincount(feature) < problem.k] = 0.0
+            values[where] -= mean[feature]
+
+    def dense_hessian(self, h: np.ndarray, damping: float, products: float) -> np.ndarray | None:
+        """The Hessian on the working set, or None where conjugate gradients are the cheaper way."""
+        columns, entries, weights = self.columns, self.entries, self.problem.weights
+        if columns.sparse or entries.u.size > BLAS_SIZE:
+            return None
+        before = np.empty((0, h.shape[1])) if self.hessian is None else self.hessian.h
+        by_rows, by_blas, product = columns.hessian_work(entries, h, before, weights)
+        work = min(by_rows, by_blas)
+        solves = FACE * float(np.count_nonzero(entries.u)) ** 3
+        most = BLAS_WORK / 8 if self.centre is None and many(h) else ROW_WORK
+        if work > most or work + solves > products * product:
+            return None
+        self.work += work
+        if by_rows < by_blas:
+            kept = self.hessian or Hessian.zero(entries, h.shape[1])
+            self.hessian = columns.row_hessian(entries, kept, h, weights)
+            return self.hessian.H
+        if self.formed is not None and damping < SINGLE:
+            H = columns.grown_hessian(*self.formed, entries, h, weights)
+        else:
+            feature_size = np.sqrt(self.curvature) if damping >= SINGLE else None
+            H = columns.dense_hessian(entries, h, weights, feature_size)
+        self.formed = (entries, H) if damping < SINGLE else None
+        return H
