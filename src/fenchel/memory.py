@@ -13,6 +13,7 @@ from fenchel.losses import Loss, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
 from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
+from fenchel.solvers.working_rows import LARGE
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, first_entries
 
 #: What any fit takes: objects, buffers, and what the allocator keeps between the arrays; more with
@@ -33,11 +34,15 @@ GRADIENT_BLOCKS = 3
 #: check: three points with their products, sums, the last restart and the best point.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
 
-#: X is held by rows and by columns. At the start two doubles for a non-zero are there as well, of
-#: which the norms of the columns are made, but only so many arrays of scores. Of a dense X it is
-#: one for an entry of a block, and one more where that is converted; a loss that is not smooth has
-#: as much at another time.
-SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2, 8, 4, 2, 3
+#: X is held by rows and by columns, and what was freed beside them is not all used again. At the
+#: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
+#: but only so many arrays of scores. Of a dense X it is one for an entry of a block, and one more
+#: where that is converted; a loss that is not smooth has as much at another time.
+SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.1, 8, 4, 2, 3
+
+#: The rows of a sparse X in the features of the working set are copied where scores are many: about
+#: this part of X.
+WORKING_PART = 0.3
 
 #: A step on a dense X gathers its rows for the entries that it works on, a value and a position,
 #: or forms the Hessian.
@@ -79,7 +84,8 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     if sp.issparse(X):
         stored = X.nnz + n
         position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
-        held = SPARSE_COPIES * stored * (DOUBLE + position)
+        copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
+        held = int(copies * stored * (DOUBLE + position))
         start = NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores
         return FLOOR_SPARSE + held + max(work, start)
     work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)

@@ -19,14 +19,23 @@ SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's")
 @pytest.mark.parametrize("case", ["wide softmax", "tall softmax", "long text", "text hinge"])
 def test_the_estimate_is_within_a_fifth_of_the_peak(case):
-    """In a process of its own; the sizes are such that arrays dominate."""
-    for _ in range(2):  # the first fills the cache: compiling takes memory too
+    """In a process of its own; the sizes are such that arrays dominate.
+
+    The peaks of equal fits differ by up to a sixth, by what the allocator has free: the median of
+    three counts, where the first two do not agree already.
+    """
+    ratios = []
+    for attempt in range(4):
         done = subprocess.run(
             [sys.executable, str(SCRIPT), case, "--here"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-    ratio = float(done.stdout.split()[-2])
-    assert 0.8 <= ratio <= 1.2, done.stdout
+        if attempt > 0:  # the first fills the cache: compiling takes memory too
+            ratios.append(float(done.stdout.split()[-2]))
+        within = sum(0.8 <= ratio <= 1.2 for ratio in ratios)
+        if within == 2 or len(ratios) - within == 2:
+            break
+    assert within == 2, ratios
 
 
 def test_the_number_of_classes_is_enough():
