@@ -36,7 +36,7 @@ START_ENTRIES = 1 << 23
 ROUGH, SHARPEST = 0.1, 1e-12
 
 #: One iteration in so many is certified even where the solver says that its gap is far too large.
-MOST_UNSEEN = 10
+MOST_UNSEEN = 4
 
 Callback = Callable[[Record], object]
 
