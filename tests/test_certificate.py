@@ -12,7 +12,6 @@ import checker
 import reference
 from fenchel.certificate import Certificate, certify, for_smaller_penalty, with_dual_point
 from fenchel.design.dense import DenseDesign
-from fenchel.losses import Hinge
 from fenchel.problem import Problem
 from instances import BY_NAME, LOSS_NAMES, Instance
 from support import make_problem
@@ -248,22 +247,6 @@ def test_a_sparse_dual_point_is_read_by_rows(monkeypatch) -> None:
     )
     problem.gradient_row_norms(V)
     assert layouts == [True]
-
-
-@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
-def test_the_objective_at_zero_is_that_of_all_samples(loss: str) -> None:
-    """It is made of one sample a class."""
-    rng = np.random.default_rng(0)
-    y, w = rng.choice([0, 2, 3], 30), rng.random(30)  # a class without samples
-    arguments = {"lam": 0.1, "sample_weight": w, "classes": np.arange(5)}
-    problem = Problem.from_data(rng.standard_normal((30, 2)), y, loss=loss, **arguments)
-    assert problem.at_zero == pytest.approx(problem.primal(np.zeros((2, 5))), rel=1e-14)
-    classes, mine = problem.present
-    np.testing.assert_array_equal(classes, [0, 2, 3])
-    np.testing.assert_array_equal(classes[mine], y)
-    costly = Hinge(cost=np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
-    problem = Problem.from_data(np.ones((30, 2)), y, loss=costly, **arguments)
-    assert problem.at_zero == pytest.approx(problem.primal(np.zeros((2, 5))), rel=1e-14)
 
 
 def test_norms_of_columns_of_any_size() -> None:

@@ -32,7 +32,7 @@ ROW_ENTRIES = 1 << 20
 SPARSE = 0.1
 
 #: What a problem has computed and keeps that does not depend on lam.
-INDEPENDENT = ("at_zero", "nonnegative", "present", "_repair")
+INDEPENDENT = ("at_zero", "nonnegative", "_repair")
 
 #: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
 Matrix: TypeAlias = Any
@@ -141,23 +141,12 @@ class Problem:
 
     @cached_property
     def at_zero(self) -> float:
-        """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax.
-
-        With scores of zero all samples of a class have the same loss.
-        """
-        masses = np.bincount(self.y, weights=self.weights, minlength=self.k)
-        present, _ = self.present
+        """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
         total = 0.0
-        for some in blocks(present.size, self.k):
-            y = present[some]
-            total += float(masses[y] @ self.loss.value(np.zeros((y.size, self.k)), y))
+        for rows in self.row_blocks():
+            y = self.y[rows]
+            total += float(self.weights[rows] @ self.loss.value(np.zeros((y.size, self.k)), y))
         return total
-
-    @cached_property
-    def present(self) -> tuple[np.ndarray, np.ndarray]:
-        """The classes with a sample, and for every sample the place of its class among them."""
-        has_sample = np.bincount(self.y, minlength=self.k) > 0
-        return np.flatnonzero(has_sample), (np.cumsum(has_sample) - 1)[self.y]
 
     def with_radius(self, radius: float | None) -> Problem:
         """The same data and penalty with another radius."""
@@ -334,14 +323,9 @@ class Problem:
 
     def row_blocks(self) -> Iterator[slice]:
         """Slices of rows, so that no second (n, k) array is needed."""
-        return blocks(self.n, self.k)
-
-
-def blocks(n: int, k: int) -> Iterator[slice]:
-    """Slices of n rows of k entries, ROW_ENTRIES or so together."""
-    size = max(1, ROW_ENTRIES // k)
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+        size = max(1, ROW_ENTRIES // self.k)
+        for start in range(0, self.n, size):
+            yield slice(start, min(start + size, self.n))
 
 
 def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
