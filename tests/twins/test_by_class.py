@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
+from fenchel.certificate import certify
 from fenchel.kernels.by_class import (
     TOGETHER,
     add_columns,
@@ -18,6 +19,7 @@ from fenchel.kernels.class_blocks import class_curvature, one_over_row_sums
 from fenchel.losses import Hinge, SeparableLoss, get_loss
 from fenchel.problem import Problem
 from fenchel.solvers.class_scores import WHOLE, ClassScores
+from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Entries
 
 SIZES = [(5, 3), (TOGETHER, 2), (2 * TOGETHER + 7, 6)]
@@ -141,3 +143,17 @@ def test_class_scores_are_those_of_rows(loss, share: float) -> None:
     assert value == pytest.approx(problem.weights @ losses, rel=1e-10)
     G = problem.gradient(expected)
     np.testing.assert_allclose(found, G[entries.feature, entries.klass], atol=1e-13)
+
+
+def test_the_gap_that_the_solver_goes_by_is_about_the_certified_one() -> None:
+    """Far from the solution, where it decides that no certificate is made."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 20))
+    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((300, 4)), axis=1)
+    problem, solver = Problem.from_data(X, y, loss="softmax", lam=0.01), ProximalNewton()
+    state = solver.init(problem, None, rng, 1)
+    solver.advance(state, 1)
+    point = solver.points(state)[0]
+    gap = certify(problem, point.U, point.V).gap
+    assert gap > 0.01 * problem.at_zero
+    assert 0.3 * gap < state.gap_by_class < 3.0 * gap
