@@ -121,29 +121,38 @@ def _cpu() -> float:
 def _warm_up(solver: Any, sparse: bool, loss: str) -> float:
     """Small problems of the same kind, so that nothing is loaded or compiled on the clock.
 
-    Wide and tall, or filled more and less: solvers may treat them differently.
+    Wide and tall, or filled more and less, and for softmax with many classes: solvers may treat
+    them differently. (With the hinge loss the last would take the linear programs too long.)
     """
     rng = np.random.default_rng(0)
-    made = [_classes(rng, 120, 60), _classes(rng, 600, 20)]
+    made = [_classes(rng, 120, 60, 6), _classes(rng, 600, 20, 6)]
+    if loss == "softmax":
+        made.append(_classes(rng, 200, 120, 100))
     if sparse:
-        X, y = made[0]
-        zeros = [rng.random(X.shape) >= fill for fill in (0.4, 0.05)]
-        made = [(sp.csr_array(np.where(zero, 0.0, X)), y) for zero in zeros]
+        fills = ((made[0], 0.4), (made[0], 0.05), *((many, 0.2) for many in made[2:]))
+        made = [(_emptied(rng, X, fill), y, k) for (X, y, k), fill in fills]
     limit, solver.time_limit = solver.time_limit, 120.0  # compiling takes long
     began = time.perf_counter()
-    for X, y in made:
-        solver.set_objective(X=X, y=y, k=6, loss=loss, lam=1e-3)
+    for X, y, k in made:
+        solver.set_objective(X=X, y=y, k=k, loss=loss, lam=1e-3)
         solver.run(1e-10 if solver.sampling_strategy == "tolerance" else 20)
         solver.get_result()
     solver.time_limit = limit
     return time.perf_counter() - began
 
 
-def _classes(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of six classes."""
+def _classes(
+    rng: np.random.Generator, n: int, d: int, k: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Samples of k classes, labels and k."""
     X = rng.standard_normal((n, d))
-    noise = 0.3 * rng.standard_normal((n - 6, 6))
-    return X, np.append(np.arange(6), (X[6:, :6] + noise).argmax(axis=1))
+    noise = 0.3 * rng.standard_normal((n - k, k))
+    return X, np.append(np.arange(k), (X[k:, :k] + noise).argmax(axis=1)), k
+
+
+def _emptied(rng: np.random.Generator, X: np.ndarray, fill: float) -> sp.csr_array:
+    """X with only a part of its entries."""
+    return sp.csr_array(np.where(rng.random(X.shape) >= fill, 0.0, X))
 
 
 def _product(X: Any, k: int) -> float:

@@ -91,6 +91,63 @@ def test_hessian_in_three_ways(setting, gathered) -> None:
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
 
 
+@pytest.mark.parametrize("gather", ["packed", "shared"])
+def test_preconditioner_of_full_dense_data(gather: str) -> None:
+    """Where every entry has all samples, its blocks are made two rows at a time."""
+    rng = np.random.default_rng(8)
+    X, V, w = rng.standard_normal((N, D)), rng.random((N, K)) + 0.1, rng.random(N)
+    V /= V.sum(axis=1, keepdims=True)
+    chosen = np.flatnonzero(rng.random(D * K) < 0.7)
+    entries = Entries(chosen % D, chosen // D, rng.standard_normal(chosen.size))
+    columns = Columns.of(make_design(X))
+    if gather == "packed":
+        packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
+    else:
+        packed, positions = columns.share(entries, V, w)
+    damping, d = rng.random(chosen.size), rng.standard_normal(chosen.size)
+    everything, out = np.arange(chosen.size), np.empty(chosen.size)
+    bounds, inverse = l1_model.class_blocks(
+        everything, entries.klass, packed, positions, damping, np.empty(positions[0].size)
+    )
+    l1_newton.precondition(bounds, inverse, d, out)
+    H = full_hessian(X, V, w)[np.ix_(chosen, chosen)] + np.diag(damping)
+    same = entries.klass[:, None] == entries.klass[None, :]
+    np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
+
+
+def test_runs_of_a_class_in_pieces() -> None:
+    klass = np.array([0, 0, 0, 2, 2, 5])
+    assert l1_model._class_bounds(klass, 3).tolist() == [0, 3, 5, 6]
+    assert l1_model._class_bounds(klass, 2).tolist() == [0, 2, 3, 5, 6]
+    assert l1_model._class_bounds(np.empty(0, np.int64), 2).tolist() == [0]
+
+
+def test_largest_subgradient() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        g, penalty = 2.0 * rng.standard_normal(4), rng.random(4)
+        u = rng.standard_normal(4) * (rng.random(4) < 0.5)
+        below = np.where(rng.random(4) < 0.5, np.inf, penalty)
+        outside = np.maximum(np.maximum(-g - penalty, g - below), 0.0)
+        smallest = np.where(u != 0, np.abs(g + penalty * np.sign(u)), outside)
+        found = l1_newton.largest_subgradient(g, u, penalty, below)
+        assert found == smallest.max()
+    g[1] = np.nan
+    assert np.isnan(l1_newton.largest_subgradient(g, u, penalty, below))
+    assert l1_newton.largest_subgradient(g[:0], u[:0], penalty[:0], below[:0]) == 0.0
+
+
+def test_a_working_set_with_new_entries() -> None:
+    """Sorted by class and feature, each entry once, and what was not zero keeps its value."""
+    entries = Entries(np.array([1, 4, 0]), np.array([0, 0, 2]), np.array([1.0, 0.0, -2.0]))
+    joined = entries.with_new(np.array([3, 0, 1]), np.array([1, 2, 0]))
+    assert joined.klass.tolist() == [0, 1, 2]
+    assert joined.feature.tolist() == [1, 3, 0]
+    assert joined.u.tolist() == [1.0, 0.0, -2.0]
+    nothing = Entries.empty().with_new(np.empty(0, np.int64), np.empty(0, np.int64))
+    assert nothing.u.size == 0
+
+
 def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     X, V, w, _, entries, columns, _ = setting
     if columns.sparse:

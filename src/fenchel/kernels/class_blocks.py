@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from fenchel.kernels.curvature import residual_of
+from fenchel.kernels.gram import weighted_products
 from fenchel.kernels.l1_newton import shrunk
 from fenchel.kernels.simplex import SMALLEST
 
@@ -71,27 +72,15 @@ def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
             out[t, i] += least * mean * weights[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True)
 def small_blocks(Xt, feature, bounds, curvature, limit, offset, out):
     """The blocks ``M diag(curvature[t]) M^T``, M the features of a class, up to ``limit`` rows."""
-    n = Xt.shape[1]
-    space = np.empty(n)
+    n, x = Xt.shape[1], Xt.reshape(-1)
     for t in range(bounds.size - 1):
-        low, size = bounds[t], bounds[t + 1] - bounds[t]
-        if size > limit:
-            continue
-        K = out[offset[t] : offset[t + 1]].reshape((size, size))
-        for a in range(size):
-            x = Xt[feature[low + a]]
-            for i in range(n):
-                space[i] = x[i] * curvature[t, i]
-            for b in range(a + 1):
-                z = Xt[feature[low + b]]
-                total = 0.0
-                for i in range(n):
-                    total += space[i] * z[i]
-                K[a, b] = total
-                K[b, a] = total
+        low, high = bounds[t], bounds[t + 1]
+        if high - low <= limit:
+            K = out[offset[t] : offset[t + 1]].reshape((high - low, high - low))
+            weighted_products(x, feature[low:high] * n, curvature[t], K)
 
 
 @njit(cache=True, nogil=True)

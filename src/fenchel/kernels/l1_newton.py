@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fenchel.kernels.gram import weighted_products
+
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _slope(e, packed, row, weight, D, mean):
@@ -65,6 +67,25 @@ def model_value(g, u, penalty, damping, s, row, weight, D, mean):
 def shrunk(value, above, below):
     """``value`` moved towards zero: by ``above`` where it is positive, else by ``below``."""
     return max(value - above, 0.0) if value > 0.0 else min(value + below, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def largest_subgradient(g, u, penalty, below):
+    """The largest entry, by size, of the smallest subgradient of ``<g, .> + penalty |.|`` at u.
+
+    ``below`` is the penalty of negative values; not a number where g is not.
+    """
+    largest = 0.0
+    for e in range(u.size):
+        if u[e] == 0.0:
+            size = max(-g[e] - penalty[e], g[e] - below[e])
+        else:
+            size = abs(g[e] + (penalty[e] if u[e] > 0.0 else -penalty[e]))
+        if size > largest:
+            largest = size
+        elif size != size:
+            return size
+    return largest
 
 
 @njit(cache=True, nogil=True)
@@ -153,6 +174,23 @@ def _weigh(e, packed, positions, space):
 
 
 @njit(cache=True, nogil=True)
+def _common_positions(members, packed):
+    """The first position of entries that all have the same ones, neighbours; -1 if they do not."""
+    start, stop, base, position, _ = packed
+    low, high = start[members[0]], stop[members[0]]
+    if high == low:
+        return -1
+    first, length = base[members[0]] + position[low], high - low
+    for e in members:
+        low, high = start[e], stop[e]
+        if high - low != length or position[high - 1] - position[low] != length - 1:
+            return -1
+        if base[e] + position[low] != first:
+            return -1
+    return first
+
+
+@njit(cache=True, nogil=True)
 def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
     """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
 
@@ -160,20 +198,28 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
     without pivoting: the block is positive definite. ``space`` is zeroed working space, one number
     for a position.
     """
-    start, stop, base, position, _ = packed
+    start, stop, base, position, x = packed
+    _, weight, share = positions
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         if size > limit:
             continue
         K = inverse[offset[t] : offset[t] + size * size].reshape((size, size))
+        members = face[low : low + size]
+        first = _common_positions(members, packed)
+        if first >= 0:
+            some = slice(first, first + stop[members[0]] - start[members[0]])
+            weighted_products(x, start[members], weight[some] * (1.0 - share[some]), K)
+        else:
+            for a in range(size):
+                e = members[a]
+                _weigh(e, packed, positions, space)
+                for b in range(a + 1):
+                    K[a, b] = K[b, a] = _dot(members[b], packed, space)
+                for q in range(start[e], stop[e]):
+                    space[base[e] + position[q]] = 0.0
         for a in range(size):
-            e = face[low + a]
-            _weigh(e, packed, positions, space)
-            for b in range(a + 1):
-                K[a, b] = K[b, a] = _dot(face[low + b], packed, space)
-            K[a, a] += damping[e]
-            for q in range(start[e], stop[e]):
-                space[base[e] + position[q]] = 0.0
+            K[a, a] += damping[members[a]]
         for c in range(size):
             pivot = 1.0 / K[c, c]
             K[c, c] = 1.0

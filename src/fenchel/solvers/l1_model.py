@@ -40,6 +40,9 @@ BLAS_SIZE, BLAS_WORK = 2500, 1 << 35
 #: A step on the face is shortened by this factor, as far as the first change of sign.
 SHORTER = 0.4
 
+#: Conjugate gradients reduce the slopes to this part as long as entries leave the face.
+EARLIER_FACE = 0.1
+
 #: With H at hand: rounds, sweeps of a round, and solves on a face that gets smaller.
 ROUNDS, SWEEPS, SOLVES = 20, 3, 5
 
@@ -182,8 +185,8 @@ def minimise_packed(
     spare = np.empty_like(D), np.empty_like(mean)  # one for all uses: D is as large as the scores
     diagonal = np.empty(u.size)
     kernels.diagonal_of(packed, positions, diagonal)
-    n_iter = 0
-    for _ in range(effort.rounds):
+    n_iter, settled = 0, False
+    for n_round in range(1, effort.rounds + 1):
         for _ in range(effort.sweeps):
             change = kernels.sweep(
                 packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
@@ -195,10 +198,13 @@ def minimise_packed(
         residual = np.empty(face.size)
         kernels.slopes(face, packed, positions, D, mean, residual)
         residual = -(residual + g[face] + damping[face] * s[face] + penalty[face] * np.sign(old))
-        if face.size == 0 or np.abs(residual).max() <= 0.3 * tol:
+        largest, close = float(np.abs(residual).max(initial=0.0)), 0.3 * tol
+        if largest <= close:
             continue
+        if not settled and n_round < effort.rounds:
+            close = max(close, EARLIER_FACE * largest)
         d, used = conjugate_gradients(
-            face, klass, packed, positions, damping, residual, 0.3 * tol, effort.cg, spare
+            face, klass, packed, positions, damping, residual, close, effort.cg, spare
         )
         n_iter += used
         before = kernels.model_value(g, u, penalty, damping, s, row, weight, D, mean)
@@ -211,6 +217,7 @@ def minimise_packed(
             after = kernels.model_value(g, u, penalty, damping, s_new, row, weight, *spare)
             if after <= before:
                 s, (D, mean), spare = s_new, spare, (D, mean)
+                settled = bool(np.all((new != 0.0) | free[face]))
                 break
     return s, n_iter
 
@@ -327,6 +334,8 @@ def _class_products(
 def _class_bounds(klass: np.ndarray, longest: int) -> np.ndarray:
     """Where runs of one class begin and end, cut into pieces of at most ``longest``."""
     runs = np.concatenate([[0], np.flatnonzero(np.diff(klass)) + 1, [klass.size]])
+    if klass.size and np.diff(runs).max() <= longest:
+        return runs
     pieces = [np.arange(low, high, longest) for low, high in pairwise(runs)]
     return np.concatenate([*pieces, [klass.size]]).astype(np.int64)
 

@@ -27,7 +27,7 @@ NEAR = 0.95
 CLOSE = 0.01
 
 #: Damping of the model, next to none: V' would violate what it adds; and what is put into it.
-LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=3, sweeps=1, cg=30, products=300)
+LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=8, sweeps=1, cg=30, products=300)
 
 #: A model with more conjugate gradient iterations than this is given up, for the rest of the run.
 MOST_CG = 75

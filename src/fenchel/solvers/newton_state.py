@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fenchel.kernels.curvature import residual_columns
+from fenchel.kernels.l1_newton import largest_subgradient
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.class_newton import Progress
@@ -47,6 +48,7 @@ class State:
     damping: float = 0.1
     gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
     gap_by_class: float = 0.0  # about, after steps on single classes with a smooth loss
+    rough: bool = False  # after such steps: too far away for the model of a dual point
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
     moved: bool = False  # the centre, since the last Newton step
     work: float = 0.0  # multiplications of this iteration, about
@@ -61,6 +63,7 @@ class State:
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: Hessian | None = None  # on the entries as they are, for the next step to change
     formed: tuple[Entries, np.ndarray] | None = None  # the last dense Hessian, as long as V is that
+    known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
 
     def evaluate(self) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
@@ -87,9 +90,7 @@ class State:
 
     def objective(self) -> float:
         """The (smoothed) risk and the penalty."""
-        problem, entries = self.problem, self.entries
-        factors = problem.penalty_factor[entries.feature]
-        return self.value + problem.lam * float(factors @ np.abs(entries.u))
+        return self.value + float(self.penalties[0] @ np.abs(self.entries.u))
 
     def subgradient(self) -> tuple[float, np.ndarray, np.ndarray]:
         """The largest entry of the smallest subgradient on the working set, G_U, and lam c."""
@@ -109,18 +110,18 @@ class State:
 
     def _with_penalty(self, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """What ``subgradient`` returns for this G_U on the working set."""
-        entries, problem = self.entries, self.problem
-        penalty = problem.lam * problem.penalty_factor[entries.feature]
-        smallest = np.where(
-            entries.u != 0,
-            np.abs(g + penalty * np.sign(entries.u)),
-            np.maximum(np.maximum(-g - penalty, g - self.below(penalty)), 0.0),
-        )
-        return (float(smallest.max()) if smallest.size else 0.0), g, penalty
+        penalty, below = self.penalties
+        return largest_subgradient(g, self.entries.u, penalty, below), g, penalty
 
-    def below(self, penalty: np.ndarray) -> np.ndarray:
-        """The penalty of negative values: infinite where U >= 0 is asked for."""
-        return np.where(self.problem.nonnegative[self.entries.feature], np.inf, penalty)
+    @property
+    def penalties(self) -> tuple[np.ndarray, np.ndarray]:
+        """lam c of every entry, and the same for negative values: infinite where U >= 0."""
+        problem, entries = self.problem, self.entries
+        if self.known is None or self.known[0] is not problem or self.known[1] is not entries:
+            penalty = problem.lam * problem.penalty_factor[entries.feature]
+            below = np.where(problem.nonnegative[entries.feature], np.inf, penalty)
+            self.known = problem, entries, (penalty, below)
+        return self.known[2]
 
     def solved(self, scale: float) -> bool:
         """Whether the smoothed problem is solved well enough for the centre to move.
@@ -136,8 +137,7 @@ class State:
             linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
             risk += float(w @ problem.loss.value(Z, y))
         smoothing = risk - (linear - F)
-        bound = problem.lam * problem.penalty_factor[entries.feature]
-        inner = linear + float(bound @ np.abs(entries.u)) + (1.0 - scale) * -F
+        inner = linear + float(self.penalties[0] @ np.abs(entries.u)) + (1.0 - scale) * -F
         self.gap = smoothing + inner
         # on the working set, subgradients below this make no larger inner error
         self.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
@@ -161,8 +161,7 @@ class State:
         entries, problem = self.entries, self.problem
         if not problem.has_free:
             return
-        free = problem.lam * problem.penalty_factor[entries.feature] == 0.0
-        where = np.flatnonzero(free & ~problem.nonnegative[entries.feature])
+        where = np.flatnonzero(self.penalties[1] == 0.0)
         if where.size:
             feature = entries.feature[where]
             mean = np.bincount(feature, weights=values[where]) / problem.k

@@ -211,7 +211,7 @@ class ProximalNewton(PenalisedSolver):
 
     def sharpened(self, state: State) -> np.ndarray | None:
         """The dual point of the Newton model (:mod:`.linearised`), whose step comes next."""
-        if state.stiff or not linearises(state.problem):
+        if state.stiff or state.rough or not linearises(state.problem):
             return None
         with self._threads(state.problem):
             return self._linearised(state)
@@ -223,7 +223,8 @@ class ProximalNewton(PenalisedSolver):
             return False
         if state.centre is not None:
             return bool(MOST_GAINED * goal < state.gap < np.inf)
-        return bool(ROUGHLY * max(goal, sharp) < state.gap_by_class < np.inf)
+        goal = goal if state.rough else max(goal, sharp)
+        return bool(ROUGHLY * goal < state.gap_by_class < np.inf)
 
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
@@ -261,7 +262,7 @@ class ProximalNewton(PenalisedSolver):
         return most_new(state.problem, int(np.count_nonzero(state.entries.u)), least)
 
     def _iterate(self, state: State) -> None:
-        state.work, state.sharp, state.gap_by_class = 0.0, None, 0.0
+        state.work, state.sharp, state.gap_by_class, state.rough = 0.0, None, 0.0, False
         if state.follows and self._first_of_a_penalty(state):
             return
         if state.step is not None and self._take_known_step(state):
@@ -374,6 +375,7 @@ class ProximalNewton(PenalisedSolver):
             state.scores.restore(state.Z, state.V)
             state.scores = None
         state.gap_by_class = state.gap_on_working_set(error, g, penalty)
+        state.rough = error > state.problem.lam
         moved = np.count_nonzero(nonzero != (entries.u != 0.0))
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
         cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
@@ -386,7 +388,7 @@ class ProximalNewton(PenalisedSolver):
 
         The very first step has no quotient to go by: its length is the best of a few.
         """
-        blocks, below = progress.blocks, state.below(penalty)
+        blocks, below = progress.blocks, state.penalties[1]
         assert blocks is not None
         s, gone = np.empty_like(g), np.zeros_like(g)
         first = not progress.values
@@ -466,7 +468,7 @@ class ProximalNewton(PenalisedSolver):
         problem, entries = state.problem, state.entries
         largest = state.eta if state.centre is not None else 1.0
         damped = np.maximum(damping * largest * state.curvature[entries.feature], 1e-11 * tol)
-        below = state.below(penalty)
+        below = state.penalties[1]
         h = problem.loss.curvature(state.V, state.eta)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has

@@ -27,7 +27,7 @@ GROWTH, MIN_NEW, MIN_NEW_SMALL, SHARE = 2, 500, 50, 1 << 13
 
 #: Blocks of the Hessian up to this size are formed in one compiled loop, larger ones by BLAS; and
 #: up to the second where so many numbers are the values of a block, which the first cache holds.
-SMALL_BLOCK, CACHED_BLOCK, CACHED = 16, 48, 1 << 16
+SMALL_BLOCK, CACHED_BLOCK, CACHED = 16, 128, 1 << 16
 
 #: The Hessian is formed of so many samples at a time that their values for its entries are as many,
 #: but not of fewer than the second: the Hessian is read and written each time.
@@ -128,14 +128,14 @@ class Entries:
     def with_new(self, feature: np.ndarray, klass: np.ndarray) -> Entries:
         """The non-zeros of this set and the given entries, which start at zero."""
         keep = self.u != 0
+        u = np.concatenate([self.u[keep], np.zeros(feature.size)])
         feature = np.concatenate([self.feature[keep], feature])
         klass = np.concatenate([self.klass[keep], klass])
-        u = np.concatenate([self.u[keep], np.zeros(feature.size - int(keep.sum()))])
-        order = np.lexsort((u == 0, feature, klass))  # of two equal entries the non-zero is first
-        feature, klass, u = feature[order], klass[order], u[order]
-        first = np.ones(u.size, dtype=bool)
-        first[1:] = (np.diff(feature) != 0) | (np.diff(klass) != 0)
-        return Entries(feature[first], klass[first], u[first])
+        key = klass * (feature.max(initial=0) + 1) + feature
+        order = np.argsort(key, kind="stable")  # of two equal entries the non-zero stays first
+        first = np.append(True, np.diff(key[order]) != 0)[: u.size]
+        order = order[first]
+        return Entries(feature[order], klass[order], u[order])
 
 
 @dataclass
