@@ -380,8 +380,8 @@ class Sharpening(Scripted):
     [
         (0.2, 0.9, False),  # still rough
         (0.09, 0.9, True),  # has ended, and the bound may be better than that
-        (0.09, 0.01, True),  # its square is below the limit
-        (0.09, 0.008, False),
+        (0.09, 0.0021, True),  # a quarter of its square is below the limit
+        (0.09, 0.002, False),
         (1e-3, 1e-3, True),
         (1e-13, 1e-3, False),  # nothing to gain
     ],
@@ -441,8 +441,8 @@ def seen(until: int, **budget: Any) -> tuple[list[int], Far]:
 def test_points_far_from_the_goal_are_not_certified() -> None:
     iterations, solver = seen(4, max_iter=6, tol=1e-4)
     assert iterations == [0, 4, 5, 6]
-    # P(0) = 1, and the gap is squared where it is sharp
-    assert np.allclose(solver.asked, (1e-4, 1e-2))
+    # P(0) = 1, and where the point is sharp its gap is a quarter of the square
+    assert np.allclose(solver.asked, (1e-4, 2e-2))
     assert np.allclose(seen(1, max_iter=2, tol=0.0, gap=0.04)[1].asked, (0.04, 0.1))
 
 
