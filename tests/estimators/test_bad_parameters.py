@@ -59,6 +59,7 @@ def fold_without_weight():
         (fit_cv, {"alphas": True}, ["alphas", "True", "how many"]),
         (fit_cv, {"alphas": 0.1}, ["alphas", "0.1", "a list"]),
         (fit_cv, {"alphas": [0.1, None]}, ["alphas", "None", "a list"]),
+        (fit_cv, {"eps": 2.0}, ["eps", "2.0", "at most 1", "fraction"]),
         (fit_cv, fold_without_weight(), ["sample_weight", "zero", "fold", "cv="]),
         (
             fit,
