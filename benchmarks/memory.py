@@ -2,6 +2,7 @@
 
     python benchmarks/memory.py [CASE ...]
     FENCHEL_DATA=folder python benchmarks/memory.py --shared
+    FENCHEL_DATA=folder python benchmarks/memory.py --unseen
     python benchmarks/memory.py --without-intercept
 
 Measured is the growth of the peak resident memory during a fit. The same fit was made before it, so
@@ -64,6 +65,13 @@ def shared(name: str) -> tuple[Any, np.ndarray]:
 SCALED = {"udhr_langid": normalize, "nakayama": scale}
 
 
+def largest(name: str, k: int) -> tuple[Any, np.ndarray]:
+    """The k largest classes of a shared data set."""
+    X, y = shared(name)
+    kept = np.isin(y, np.argsort(-np.bincount(y), kind="stable")[:k])
+    return X[kept], y[kept]
+
+
 def digits() -> tuple[np.ndarray, np.ndarray]:
     """The digits of scikit-learn: as small as data comes."""
     return load_digits(return_X_y=True)
@@ -117,6 +125,18 @@ SHARED: dict[str, tuple[Any, tuple, str, float]] = {
     )
 }
 
+#: Data on which nothing was set: the largest classes of two sparse sets, and two dense ones.
+UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
+    f"{name} {loss}": (largest, (name, k), loss, alpha)
+    for name, k, alpha in (
+        ("wordnet_hyper", 200, 1e-4),
+        ("debian_maint", 100, 1e-4),
+        ("isolet1560", 26, 1e-3),
+        ("nci60", 9, 1e-2),
+    )
+    for loss in ("hinge", "softmax", "sparsemax")
+}
+
 
 def resident(which: str) -> float:
     """Resident memory of this process in MB: VmRSS, or VmHWM for its peak since ``forget``."""
@@ -133,10 +153,12 @@ def forget() -> None:
         file.write("5")
 
 
-def measure(case: str, intercept: bool) -> None:
+def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     """Fit one case and print what it took."""
-    make, arguments, loss, alpha = (CASES | SHARED)[case]
-    model = SparseLinearClassifier(loss, alpha, max_iter=30, fit_intercept=intercept)
+    make, arguments, loss, alpha = (CASES | SHARED | UNSEEN)[case]
+    model = SparseLinearClassifier(
+        loss, alpha * scale, tol=tol, max_iter=30, fit_intercept=intercept
+    )
     X, y = make(*arguments)
     model.fit(X, y)
     forget()
@@ -145,7 +167,7 @@ def measure(case: str, intercept: bool) -> None:
     taken = resident("VmHWM") - before
     estimate = estimate_memory(X, y, loss) / MB
     print(
-        f"{case:<24}{estimate:>10.0f} MB{taken:>10.0f} MB{estimate / taken:>8.2f}  {model.status_}",
+        f"{case:<26}{estimate:>8.0f} MB{taken:>10.0f} MB{estimate / taken:>8.2f}  {model.status_}",
         flush=True,
     )
 
@@ -155,18 +177,24 @@ def main() -> None:
     parser.add_argument("case", nargs="*")
     parser.add_argument("--shared", action="store_true", help="the real data sets")
     parser.add_argument("--without-intercept", action="store_true")
+    parser.add_argument("--unseen", action="store_true", help="data on which nothing was set")
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--alpha-times", type=float, default=1.0, help="a factor on every alpha")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
+    cases = CASES | SHARED | UNSEEN
     if options.here:
-        measure(options.case[0], not options.without_intercept)
+        measure(options.case[0], not options.without_intercept, options.tol, options.alpha_times)
         return
-    chosen = options.case or list(SHARED if options.shared else CASES)
-    if unknown := [case for case in chosen if case not in CASES | SHARED]:
-        parser.error(f"no case {unknown[0]!r}: use one of {', '.join(CASES | SHARED)}.")
-    print(f"{'case':<24}{'estimate':>13}{'measured':>13}{'ratio':>8}", flush=True)
+    listed = SHARED if options.shared else UNSEEN if options.unseen else CASES
+    chosen = options.case or list(listed)
+    if unknown := [case for case in chosen if case not in cases]:
+        parser.error(f"no case {unknown[0]!r}: use one of {', '.join(cases)}.")
+    print(f"{'case':<26}{'estimate':>11}{'measured':>13}{'ratio':>8}", flush=True)
+    passed = [f"--tol={options.tol}", f"--alpha-times={options.alpha_times}"]
+    passed += ["--without-intercept"] * options.without_intercept
     for case in chosen:
-        command = [sys.executable, __file__, case, "--here"]
-        subprocess.run(command + ["--without-intercept"] * options.without_intercept, check=False)
+        subprocess.run([sys.executable, __file__, case, "--here", *passed], check=False)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,17 @@ def changed(value: Any, dtype: Any = float) -> np.ndarray:
     return out
 
 
+def broken(entry: int | None, value: int) -> sp.csr_array:
+    """X with one wrong column number, or with a row that ends before it begins."""
+    out = sp.csr_array(X)
+    out.sum_duplicates()  # and so X is known to be canonical, and not looked at again
+    if entry is None:
+        out.indptr[5] = value
+    else:
+        out.indices[entry] = value
+    return out
+
+
 def solve(**changes: Any) -> fenchel.Result:
     arguments = {"X": X, "y": Y, "lam": 0.1, "max_iter": 2} | changes
     return fenchel.solve(arguments.pop("X"), arguments.pop("y"), **arguments)
@@ -82,6 +93,23 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["classes", "more than once", "every label once"],
     ),
     "single-class": ({"classes": [0]}, ["classes", "at least two", "(1,)", "every label"]),
+    "masked-classes": (
+        {"classes": np.ma.masked_array([0, 1, 2, 3], [0, 0, 0, 1])},
+        ["classes", "1 masked", "filled"],
+    ),
+    "nan-class": ({"classes": [0.0, 1.0, 2.0, np.nan]}, ["classes", "NaN", "name labels"]),
+    "broken-columns": ({"X": broken(3, 99)}, ["X", "CSR", "indices", "to 99", "coo_array"]),
+    "broken-rows": ({"X": broken(None, 1)}, ["X", "CSR", "indptr", "ascending", "coo_array"]),
+    "negative-seed": ({"rng": -1}, ["rng", "-1", "whole number >= 0", "generator"]),
+    "text-seed": ({"rng": "a"}, ["rng", "'a'", "whole number >= 0", "generator"]),
+    "callback": ({"callback": 3}, ["callback", "3", "function"]),
+    "start-without-U": ({"start": (None, np.eye(3)[Y])}, ["start", "no U", "zeros"]),
+    "complex-start": ({"start": np.ones((D, 3)) * 1j}, ["start", "U", "complex128", "real"]),
+    "object-start": ({"start": np.ones((D, 3), object)}, ["start", "U", "object", "real"]),
+    "start-intercept": (
+        {"start": np.ones((D, 3)), "fit_intercept": True},
+        ["start", "U", f"({D + 1}, 3)", "last row the intercept", f"({D}, 3)"],
+    ),
     "negative-lam": ({"lam": -0.1}, ["lam", "-0.1", ">= 0"]),
     "nan-lam": ({"lam": np.nan}, ["lam", "finite", "nan", "number >= 0"]),
     "inf-lam": ({"lam": np.inf}, ["lam", "finite", "inf", "number >= 0"]),

@@ -208,6 +208,15 @@ def test_labels_are_compared_in_the_type_of_the_model(folder, capsys) -> None:
     assert run(capsys, "predict", "m.npz", "test.csv", "--score").out.endswith("(2 of 2)\n")
 
 
+def test_no_accuracy_where_no_label_is_the_model_s(folder, capsys) -> None:
+    (folder / "train.csv").write_text("0,a\n1,b\n" * 5)
+    (folder / "test.csv").write_text("0,7\n1,8\n")
+    assert run(capsys, "fit", "train.csv", "--alpha", "1e-4", "--model", "m.npz").code == 0
+    found = run(capsys, "predict", "m.npz", "test.csv", "--score")
+    assert (found.code, found.out) == (1, "")
+    assert "no label in test.csv (the first is 7) is one of the model's" in found.err
+
+
 def test_a_svmlight_file_may_miss_the_last_features(folder, capsys) -> None:
     assert run(capsys, "fit", "iris.svm", *FIT, "--model", "m.npz").code == 0
     (folder / "short.svm").write_text("0 1:5.1 2:3.5\n")
@@ -222,6 +231,7 @@ BAD = {
     "word.svm": (b"0 1:a\n1 1:2\n", "could not convert"),
     "nan.svm": (b"0 1:nan\n1 1:2\n", "NaN (first at row 0, column 0)"),
     "huge.svm": (b"0 1:1e400\n1 1:2\n", "infinity"),
+    "far.svm": (b"0 99999999999:1\n1 1:2\n", "number of 2^31 or more"),
     "cut.svm.gz": (gzip.compress(b"0 1:1\n1 1:2\n" * 100)[:20], "cut.svm.gz"),
     "one.svm": (b"0 1:1\n0 1:2\n", "class"),
     "empty.csv": (b"", "empty"),

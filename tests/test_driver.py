@@ -101,6 +101,15 @@ def test_max_iter(solver: str) -> None:
     check_returned(result)
 
 
+def test_a_start_without_V_is_named_once() -> None:
+    instance = BY_NAME["three-classes"]
+    first = fenchel.solve(instance.X, instance.y, lam=0.05)
+    again = fenchel.solve(instance.X, instance.y, lam=0.05, start=np.asarray(first.U).tolist())
+    assert again.status == "converged"
+    assert again.point.startswith("start (dual: ")
+    assert again.point.count("dual") == 1
+
+
 def test_max_iter_of_zero_certifies_the_start() -> None:
     result = solve(INSTANCE, "hinge", "mirror-prox", tol=0.0, max_iter=0)
     assert (result.status, result.n_iter, len(result.history)) == ("max_iter", 0, 1)

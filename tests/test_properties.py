@@ -318,6 +318,12 @@ def test_lambda_max_of_extreme_values(name: str, loss: str) -> None:
     assert top >= 0
 
 
+def test_lambda_max_does_not_search_among_rounding_errors(monkeypatch: Any) -> None:
+    """Constant features and classes of one size: every gradient is zero, but for rounding."""
+    monkeypatch.setattr("fenchel.null_penalty._solution", None)
+    assert 0.0 <= fenchel.lambda_max(np.full((150, 4), 3.0), np.arange(150) % 3) < 1e-14
+
+
 def test_lambda_max_of_the_hinge_loss_beside_an_intercept() -> None:
     """Just above it only the intercept is left, below it a coefficient is not zero."""
     rng = np.random.default_rng(0)

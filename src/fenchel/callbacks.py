@@ -15,6 +15,7 @@ from fenchel.prediction import fitted
 from fenchel.problem import Problem
 from fenchel.solving import split_intercept
 from fenchel.termination import Record
+from fenchel.validation import check_callback
 
 logger = logging.getLogger("fenchel")
 
@@ -44,6 +45,7 @@ class FitMonitor(Observer):
     def __init__(
         self, estimator: Any, problem: Problem, X: Any, y: Any, weights: np.ndarray | None
     ) -> None:
+        check_callback(estimator.callback)
         self.estimator, self.problem, self.dtype = estimator, problem, X.dtype
         self.data = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
         self.context = None

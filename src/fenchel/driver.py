@@ -115,10 +115,10 @@ def run(
     if budget.unlimited():
         budget = replace(budget, max_iter=_default_max_iter(problem, solver))
     began = time.perf_counter()
-    best = _Best(_certify_start(problem, start))
+    best = _certify_start(problem, start)
     if isinstance(callback, Observer):
         callback.best = best.certificate
-    history = [_record(0, 0.0, 0.0, best.upper, best, began, solver.reason)]
+    history = [_record(0, 0.0, 0.0, best.certificate(), best, began, solver.reason)]
     try:
         with plain_interrupts():
             status = _verdict(history[-1], budget, problem, callback) or _iterate(
@@ -207,14 +207,14 @@ def _default_max_iter(problem: Problem, solver: Solver) -> int:
     return most
 
 
-def _certify_start(problem: Problem, start: Start | None) -> Certificate:
+def _certify_start(problem: Problem, start: Start | None) -> _Best:
     """Certify the start, or U = 0, which is where every run can fall back to, if that is better."""
     if start is not None and start.certificate is not None:
-        return start.certificate
+        return _Best(start.certificate)
     if start is not None and start.V is not None:
         given = certify(problem, start.U, start.V, "start")
         if given.primal <= problem.at_zero:
-            return given
+            return _Best(given)
     zero = sp.csr_array((problem.d, problem.k))
     most = START_ENTRIES if problem.design.is_sparse else DENSE_ENTRIES
     if problem.n * problem.k <= most:
@@ -227,7 +227,7 @@ def _certify_start(problem: Problem, start: Start | None) -> Certificate:
     best = _Best(with_dual_point(problem, known, V, "zero"))
     if start is not None:
         best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
-    return best.certificate()
+    return best
 
 
 def _like_user(zero: sp.csr_array, problem: Problem) -> Matrix:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
-from fenchel.losses import Loss, get_loss
+from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
 from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
@@ -23,8 +23,10 @@ FLOOR, FLOOR_SPARSE = 5_000_000, 10_000_000
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
 #: smooth has a centre as well, which a dense X has room for: less is gathered than is allowed for.
-#: Counted from what was measured, as are the others here.
-SCORE_ARRAYS, CENTRE = 8, 1
+#: Counted from what was measured, as are the others here. Rows, weights and shares are two arrays
+#: and a half, and only of where a V has curvature: with sparsemax on its support, which is anything
+#: from all of the scores (a large penalty) to next to nothing, and half of it is counted.
+SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 1, 2.5, 0.5
 
 #: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
 #: kept.
@@ -59,9 +61,11 @@ def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
 
     It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
     scores and of the gradient, and what a Newton step gathers; how many was set on the cases of
-    benchmarks/memory.py. A penalty so large that the fit ends at once takes less than half. What a
-    step gathers of dense data grows with the features that a model uses: with very many samples
-    and a small penalty it can take more. What is compiled on the first use of all is not counted.
+    benchmarks/memory.py. A penalty so large that the fit ends at once takes less than half, and so
+    does one that leaves few coefficients to a smooth loss on dense data, where there is room for a
+    Hessian of as many as there are samples. What a step gathers of dense data grows with the
+    features that a model uses: with very many samples and a small penalty it can take more. What is
+    compiled on the first use of all is not counted.
 
     Parameters
     ----------
@@ -69,8 +73,16 @@ def estimate_memory(X: Any, y: Any, loss: str | Loss = "hinge") -> int:
     y : (n,) labels, or the number of classes.
     loss : as in :class:`~fenchel.SparseLinearClassifier`.
     """
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must have two dimensions (samples, features), found shape {X.shape}: give the data "
+            "that are to be fitted."
+        )
     k = int(y) if isinstance(y, int | np.integer) else np.unique(np.asarray(y)).size
-    return fit_bytes(X if sp.issparse(X) else np.asarray(X), k, loss)
+    if k < 2:
+        raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
+    return fit_bytes(X, k, loss)
 
 
 def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
@@ -78,16 +90,18 @@ def fit_bytes(X: Matrix, k: int, loss: str | Loss) -> int:
     n, d = X.shape
     scores, gradient = 8 * n * k, 8 * d * k
     loss = get_loss(loss)
-    work = SCORE_ARRAYS * scores
-    if sp.issparse(X) and not loss.smooth:
-        work += CENTRE * scores
+    work: float = SCORE_ARRAYS * scores
     if sp.issparse(X):
+        if not loss.smooth:
+            work += CENTRE * scores
+        elif isinstance(loss, Sparsemax):
+            work -= SUPPORT * CURVATURE * scores
         stored = X.nnz + n
         position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
         copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
         held = int(copies * stored * (DOUBLE + position))
         start = NORM_DOUBLES * DOUBLE * stored + FIRST_SCORES * scores
-        return FLOOR_SPARSE + held + max(work, start)
+        return FLOOR_SPARSE + held + int(max(work, start))
     work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
     entries = min(d * k // 2, n, BLAS_SIZE)
     if loss.smooth:

@@ -29,6 +29,9 @@ COARSE = 1e-2
 #: Relative gap beside an intercept, where zero is told from a solution by its value.
 FINE = 1e-6
 
+#: A gradient that is smaller than this, relative to its feature, may be rounding alone.
+ROUNDING = 1e-14
+
 #: Iterations for one of them; a solution that is not good enough gives a weaker bound.
 MAX_ITER = 200
 
@@ -196,8 +199,9 @@ def _solve_game(problem: Problem, V: np.ndarray, free: np.ndarray, deadline: flo
     best lower bound so far until both are there.
     """
     upper = _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
-    if upper in (0.0, np.inf):
-        return upper
+    sizes = problem.design.column_norms(problem.weights)
+    if upper == np.inf or upper <= ROUNDING * _ratio(sizes, problem.penalty_factor):
+        return upper  # nothing to tell apart, such as constant features and equal classes
     scale, problem = upper, _scaled(problem, upper)  # the value scales with X
     upper, lower, lam, tol = 1.0, 0.0, 0.5, COARSE
     start: Start | None = None

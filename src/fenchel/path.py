@@ -143,7 +143,10 @@ def penalties(
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         if alphas < 1:
             raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
-        eps = check_number("eps", eps, positive=True, remedy="give a fraction such as 1e-2")
+        remedy = "give a fraction of the largest penalty, such as 1e-2"
+        eps = check_number("eps", eps, positive=True, remedy=remedy)
+        if eps > 1.0:
+            raise ValueError(f"eps must be at most 1, found {eps}: {remedy}.")
         return largest_penalty(problem) * np.geomspace(1.0, eps, int(alphas))
     found = np.asarray(alphas)
     if found.ndim != 1 or found.dtype.kind not in "iuf":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fenchel.radius import RadiusSearch
 from fenchel.solvers.base import Solver, Start
 from fenchel.solvers.registry import choose, get_solver
 from fenchel.termination import Budget, Record, Status
+from fenchel.validation import check_callback, check_generator, refuse_broken
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def solve_problem(
 ) -> Result:
     """:func:`solve` for a problem that is made already; the arguments are the same."""
     budget = Budget.checked(tol=tol, max_iter=max_iter, max_passes=max_passes, max_time=max_time)
+    check_callback(callback)
     if search_radius:
         method: Solver = RadiusSearch(
             get_solver("mirror-prox" if solver == "auto" else solver, step)
@@ -192,7 +194,7 @@ def solve_problem(
         method,
         budget,
         start=_check_start(start, problem),
-        rng=np.random.default_rng(rng),
+        rng=check_generator("rng", rng),
         callback=callback,
     )
     certificate = outcome.certificate
@@ -239,17 +241,12 @@ def _check_start(start: Any, problem: Problem) -> Start | None:
         start = Start(*start)
     elif not isinstance(start, Start):
         start = Start(start)
-    for name, value, shape in (
-        ("U", start.U, (problem.d, problem.k)),
-        ("V", start.V, (problem.n, problem.k)),
-    ):
-        if value is not None and getattr(value, "shape", None) != shape:
-            raise ValueError(
-                f"start: {name} must have shape {shape} for this data, found "
-                f"{getattr(value, 'shape', type(value).__name__)}."
-            )
-        if value is not None and not np.isfinite(value.sum()):
-            raise ValueError(f"start: {name} contains NaN or infinity: give finite numbers.")
+    if start.U is None:
+        raise ValueError("start has no U: give zeros, np.zeros((d, k)), to start from V alone.")
+    last = ", the last row the intercept" if problem.intercept else ""
+    U = _check_start_array("U", start.U, (problem.d, problem.k), last)
+    V = None if start.V is None else _check_start_array("V", start.V, (problem.n, problem.k))
+    start = replace(start, U=U, V=V)
     if start.V is not None:
         off = float(np.abs(start.V.sum(axis=1) - 1.0).max())
         if start.V.min() < 0 or off > SIMPLEX_TOLERANCE:
@@ -259,3 +256,22 @@ def _check_start(start: Any, problem: Problem) -> Start | None:
                 "or leave V out."
             )
     return start
+
+
+def _check_start_array(
+    name: str, value: Any, shape: tuple[int, int], explanation: str = ""
+) -> Matrix:
+    """A float64 array or sparse array of this shape with finite entries."""
+    refuse_broken(f"start: {name}", value)
+    array = value if sp.issparse(value) else np.asarray(value)
+    if array.shape != shape:
+        found = array.shape or type(value).__name__
+        raise ValueError(
+            f"start: {name} must have shape {shape} for this data{explanation}, found {found}."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"start: {name} has dtype {array.dtype}: give real numbers.")
+    array = sp.csr_array(array) if sp.issparse(array) else array
+    if not np.isfinite(array.data if sp.issparse(array) else array).all():
+        raise ValueError(f"start: {name} contains NaN or infinity: give finite numbers.")
+    return array.astype(np.float64, copy=False)

@@ -18,7 +18,7 @@ from fenchel.problem import Matrix, Problem
 from fenchel.samples import distinct
 from fenchel.solving import Result
 from fenchel.termination import Status
-from fenchel.validation import check_budget, check_sample_weight, refuse_mask
+from fenchel.validation import check_budget, check_sample_weight, refuse_broken, refuse_mask
 
 
 def read_training_data(
@@ -27,6 +27,7 @@ def read_training_data(
     """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
     for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         refuse_mask(name, values)
+    refuse_broken("X", X)
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "SO" and any(isinstance(label, bytes) for label in y.tolist()):

@@ -24,6 +24,25 @@ def refuse_mask(name: str, values: Any) -> None:
         )
 
 
+def refuse_broken(name: str, X: Any) -> None:
+    """Raise where the positions of a CSR or CSC matrix point out of it: no kernel looks again."""
+    if not sp.issparse(X) or X.format not in ("csr", "csc"):
+        return
+    major, minor = X.shape if X.format == "csr" else X.shape[::-1]
+    starts, positions = X.indptr, X.indices
+    whole = starts.size == major + 1 and starts[0] == 0 and (starts[1:] >= starts[:-1]).all()
+    if not whole or starts[-1] > min(positions.size, X.data.size):
+        found = f"indptr is not ascending from 0 to the number of entries ({X.data.size})"
+    elif positions.size and not 0 <= positions.min() <= positions.max() < minor:
+        found = f"indices go from {positions.min()} to {positions.max()}, beyond {minor - 1}"
+    else:
+        return
+    raise ValueError(
+        f"{name} is a broken {X.format.upper()} matrix of shape {X.shape}, whose {found}: make it "
+        "anew, for example from rows, columns and values with scipy.sparse.coo_array."
+    )
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return a bool; text such as "False" would count as true."""
     if not isinstance(value, bool | np.bool_):
@@ -35,6 +54,7 @@ def check_design(X: Any) -> np.ndarray | sp.csr_array:
     """Return X as a float64/float32 ndarray or as a CSR array, finite and non-empty."""
     if sp.issparse(X):
         _check_dtype("X", X.dtype)
+        refuse_broken("X", X)
         X = sp.csr_array(X)
         values = X.data
     else:
@@ -126,6 +146,7 @@ def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.n
                 "but have no sample here, name them all with classes=[...]."
             )
         return codes.astype(np.intp).ravel(), found
+    refuse_mask("classes", classes)
     return _codes_in(y, found, codes, np.asarray(classes))
 
 
@@ -137,6 +158,8 @@ def _codes_in(
             f"classes must list at least two labels, found shape {classes.shape}: "
             "name every label once, in column order."
         )
+    if any(label != label for label in classes.tolist()):  # NaN and NaT equal no label
+        raise ValueError("classes names a label that is NaN: name labels that a row can have.")
     position = {label: column for column, label in enumerate(classes.tolist())}
     if len(position) != classes.size:
         raise ValueError("classes names a label more than once: name every label once.")
@@ -201,6 +224,22 @@ def check_number(
         bound = "> 0" if positive else ">= 0"
         raise ValueError(f"{name} must be {bound}, found {value}: {remedy}.")
     return value
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse what cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a record or None, found {callback!r}.")
+
+
+def check_generator(name: str, rng: Any) -> np.random.Generator:
+    """Return a generator: the one given, or a new one from a seed or from None."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be a whole number >= 0, a numpy generator or None, found {rng!r}."
+        ) from error
 
 
 def check_budget(name: str, value: Any, *, integer: bool = False) -> float | int | None:

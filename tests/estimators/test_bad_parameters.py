@@ -6,12 +6,15 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
 from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
 
 X, Y = load_iris(return_X_y=True)
 MASKED = np.ma.masked_array(X, X > 7.0)
+BROKEN = sp.csc_array(X)
+BROKEN.indices[7] = 150
 ALL_ZERO = {"class_weight": {0: 0.0, 1: 0, 2: 0}}
 
 
@@ -45,6 +48,8 @@ def fold_without_weight():
         (fit, {"warm_start": "no"}, ["warm_start", "'no'", "True or False"]),
         (fit, {"verbose": None}, ["verbose", "None", "whole number"]),
         (fit, {"verbose": -1}, ["verbose", "-1", ">= 0"]),
+        (fit, {"callback": 3}, ["callback", "3", "function"]),
+        (fit, {"X": BROKEN}, ["X", "CSC", "indices", "to 150", "beyond 149", "coo_array"]),
         (fit, {"X": MASKED}, ["X", "12 masked", "X.filled", "drop"]),
         (fit, {"y": np.ma.masked_array(Y, Y == 1)}, ["y", "50 masked", "drop"]),
         (fit, {"sample_weight": MASKED[:, 0]}, ["sample_weight", "12 masked"]),
@@ -54,6 +59,7 @@ def fold_without_weight():
         (fit_cv, {"alphas": True}, ["alphas", "True", "how many"]),
         (fit_cv, {"alphas": 0.1}, ["alphas", "0.1", "a list"]),
         (fit_cv, {"alphas": [0.1, None]}, ["alphas", "None", "a list"]),
+        (fit_cv, {"eps": 2.0}, ["eps", "2.0", "at most 1", "fraction"]),
         (fit_cv, fold_without_weight(), ["sample_weight", "zero", "fold", "cv="]),
         (
             fit,
@@ -100,6 +106,12 @@ def test_a_masked_array_is_refused_where_a_model_predicts():
     with pytest.raises(ValueError, match="12 masked"):
         model.predict(MASKED)
     assert (model.predict(np.ma.masked_array(X)) == model.predict(X)).all()  # nothing is masked
+
+
+def test_a_broken_matrix_is_refused_where_a_model_predicts():
+    model = fit(alpha=0.1)
+    with pytest.raises(ValueError, match="broken CSC"):
+        model.predict(BROKEN)
 
 
 @pytest.mark.parametrize("loss", ["foo", ["softmax"], None])

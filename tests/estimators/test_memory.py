@@ -44,6 +44,28 @@ def test_the_number_of_classes_is_enough():
     assert estimate_memory(X.toarray(), 7, "softmax") < estimate_memory(X.toarray(), 700, "softmax")
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (np.ones(5), np.arange(5), "X must have two dimensions"),
+        (np.ones((5, 2)), np.zeros(5), "at least two classes, found 1"),
+        (np.ones((5, 2)), True, "at least two classes, found 1"),
+        (np.ones((5, 2)), -3, "at least two classes, found -3"),
+    ],
+)
+def test_what_cannot_be_estimated(X, y, words):
+    with pytest.raises(ValueError, match=words):
+        estimate_memory(X, y)
+
+
+def test_sparsemax_counts_half_of_its_support():
+    """Between a V that is positive everywhere, as with softmax, and one of labels alone."""
+    X, k = sp.random_array((2000, 50), density=0.1, format="csr"), 300
+    scores = 8 * 2000 * k
+    softmax, sparsemax = (estimate_memory(X, k, loss) for loss in ("softmax", "sparsemax"))
+    assert softmax - sparsemax == memory.SUPPORT * memory.CURVATURE * scores
+
+
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
     X, y = np.zeros((100, 10)), np.arange(100) % 50
     half = (estimate_memory(X, y) + memory.FLOOR) // 2

@@ -73,7 +73,12 @@ def _tidied(y: np.ndarray | None, n: int) -> np.ndarray | None:
 
 def _svmlight(path: Path, index_base: str, model: Expected, labels: bool) -> Data:
     path.stat()  # the reader's own message for a missing file is less clear
-    X, y = load_svmlight_file(str(path), zero_based=True)
+    try:
+        X, y = load_svmlight_file(str(path), zero_based=True)
+    except OverflowError:
+        raise ValueError(
+            "a feature has a number of 2^31 or more: number the features from 0 or 1 on"
+        ) from None
     if labels and (np.abs(y) >= 2**53).any():
         largest = y[np.abs(y).argmax()]
         raise ValueError(

@@ -103,7 +103,14 @@ def _accuracy(model: SparseLinearClassifier, data: Data, options: Namespace) -> 
     if data.y is None:
         raise ValueError(f"--score: {options.data} has no labels: use --target or --labels")
     found = as_labels_of(model.predict(data.X), model.classes_)
-    right = int((found == as_labels_of(data.y, model.classes_)).sum())
+    labels = as_labels_of(data.y, model.classes_)
+    known = as_labels_of(model.classes_, model.classes_).tolist()
+    if set(known).isdisjoint(labels.tolist()):
+        raise ValueError(
+            f"--score: no label in {options.labels or options.data} (the first is {labels[0]}) is "
+            f"one of the model's (the first is {known[0]}): give labels of the same kind"
+        )
+    right = int((found == labels).sum())
     return f"accuracy {right / data.y.size:.6f} ({right} of {data.y.size})"
 
 
