@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import fenchel
 from fenchel.losses import Hinge
 from fenchel.solvers.mirror_prox import MirrorProx
+from fenchel.validation import refuse_broken
 from instances import BY_NAME
 
 X = BY_NAME["three-classes"].X
@@ -312,3 +313,10 @@ def test_memory_layouts(layout: str) -> None:
         other.flags.writeable = False
     a, b = solve(X=other, max_iter=20), solve(max_iter=20)
     assert a.primal == pytest.approx(b.primal, rel=1e-12)
+
+
+def test_room_behind_the_entries_of_a_sparse_matrix_is_not_looked_at() -> None:
+    roomy, plain = sp.csr_array(X), sp.csr_array(X)
+    roomy.data, roomy.indices = np.append(roomy.data, 1.0), np.append(roomy.indices, 99)
+    refuse_broken("X", roomy)
+    assert solve(X=roomy).primal == solve(X=plain).primal

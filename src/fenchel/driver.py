@@ -265,9 +265,9 @@ def _may_be_sharper(gap: float, budget: Budget, at_zero: float, enough: float) -
     """Whether a dearer dual point is worth its price.
 
     Its gap is of the size of the square of the one at hand, in units of P(0), if the point is no
-    longer rough. It is asked for where that may end the run, and once more where the run has ended: the
-    bound that is handed out should tell how good the point is. A gap of ``enough`` times the limit
-    needs none.
+    longer rough. It is asked for where that may end the run, and once more where the run has ended:
+    the bound that is handed out should tell how good the point is. A gap of ``enough`` times the
+    limit needs none.
     """
     goal = _goal(budget, at_zero)
     least = max(SHARPEST, enough * goal)

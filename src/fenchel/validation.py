@@ -33,10 +33,11 @@ def refuse_broken(name: str, X: Any) -> None:
     whole = starts.size == major + 1 and starts[0] == 0 and (starts[1:] >= starts[:-1]).all()
     if not whole or starts[-1] > min(positions.size, X.data.size):
         found = f"indptr is not ascending from 0 to the number of entries ({X.data.size})"
-    elif positions.size and not 0 <= positions.min() <= positions.max() < minor:
-        found = f"indices go from {positions.min()} to {positions.max()}, beyond {minor - 1}"
     else:
-        return
+        positions = positions[: starts[-1]]  # what room there is behind belongs to nothing
+        if positions.size == 0 or 0 <= positions.min() <= positions.max() < minor:
+            return
+        found = f"indices go from {positions.min()} to {positions.max()}, beyond {minor - 1}"
     raise ValueError(
         f"{name} is a broken {X.format.upper()} matrix of shape {X.shape}, whose {found}: make it "
         "anew, for example from rows, columns and values with scipy.sparse.coo_array."
