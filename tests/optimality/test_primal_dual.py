@@ -307,7 +307,7 @@ def test_entries_that_the_dual_point_of_a_model_violates_join_it(monkeypatch) ->
     monkeypatch.setattr(near, lambda *_: (none, none))  # the non-zeros alone, at first
     V = method.sharpened(state)
     assert V is not None
-    assert violators(problem, V, 10**6)[-1] > 1.0 - 1e-5
+    assert violators(problem, V, 10**6)[-1] > 1.0 - 1e-6
 
 
 @pytest.mark.parametrize("on_path", [False, True])

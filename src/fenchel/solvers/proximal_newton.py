@@ -241,7 +241,8 @@ class ProximalNewton(PenalisedSolver):
             if error > problem.lam:
                 return None
             close = CLOSE * error * error / problem.lam
-            damping = SINGLE if error > ROUGH_MODEL * problem.lam else LEAST_DAMPING
+            rough = state.on_path and error > ROUGH_MODEL * problem.lam
+            damping = SINGLE if rough else LEAST_DAMPING
             state.step, n_cg = self._minimise(state, g, penalty, close, damping, EFFORT)
             if n_cg > MOST_CG:  # no better next time, and too dear to see
                 state.step, state.stiff = None, True
