@@ -49,7 +49,7 @@ class FitMonitor(Observer):
         self.estimator, self.problem, self.dtype = estimator, problem, X.dtype
         self.data = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
         self.context = None
-        if hasattr(estimator, "_init_callback_context"):
+        if getattr(estimator, "_skl_callbacks", None):
             self.context = estimator._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
 

@@ -142,13 +142,17 @@ def _onto_simplex(V: Matrix) -> Matrix:
     """Divide the rows by their sums; refuse what is not close to the simplex."""
     values = V.data if sp.issparse(V) else V
     smallest = float(values.min()) if values.size else 0.0
-    sums = V @ np.ones(V.shape[1])  # of short rows faster than numpy's own
+    sums = _row_sums(V)
     off = float(np.abs(sums - 1.0).max())
     if not (smallest >= 0.0 and off <= SIMPLEX_TOLERANCE):
         raise ValueError(
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
     return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]  # never V itself
+
+
+def _row_sums(V: Matrix) -> np.ndarray:
+    return V @ np.ones(V.shape[1])  # of short rows faster than numpy's own
 
 
 def _match_masses(problem: Problem, V: Matrix) -> Matrix:
@@ -159,10 +163,10 @@ def _match_masses(problem: Problem, V: Matrix) -> Matrix:
     w = problem.weights
     masses = np.bincount(problem.y, weights=w, minlength=problem.k)
     V = V.toarray() if sp.issparse(V) else V
-    V[:, masses == 0.0] = 0.0  # a class without samples can have none
-    sums = V.sum(axis=1)
-    V[sums == 0.0] = masses
-    V /= V.sum(axis=1, keepdims=True)
+    if (masses == 0.0).any():
+        V[:, masses == 0.0] = 0.0  # a class without samples can have none
+        V[_row_sums(V) == 0.0] = masses
+    V /= _row_sums(V)[:, None]
     found = w @ V
     used = found > 0.0
     t = max(0.0, float((1.0 - masses[used] / found[used]).max()))

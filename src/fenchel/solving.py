@@ -231,8 +231,8 @@ def join_intercept(U: Matrix, intercept: np.ndarray | None) -> Matrix:
 
 
 def _check_start(start: Any, problem: Problem) -> Start | None:
-    if start is None:
-        return None
+    if start is None or (isinstance(start, Start) and start.certificate is not None):
+        return start  # what has a certificate was checked for it
     if isinstance(start, Result):
         start = Start(join_intercept(start.U, start.intercept), start.V)
     elif isinstance(start, tuple):

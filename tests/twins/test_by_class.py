@@ -18,8 +18,9 @@ from fenchel.kernels.by_class import (
 from fenchel.kernels.class_blocks import class_curvature, one_over_row_sums
 from fenchel.losses import Hinge, SeparableLoss, get_loss
 from fenchel.problem import Problem
+from fenchel.solvers.base import Start
 from fenchel.solvers.class_scores import WHOLE, ClassScores
-from fenchel.solvers.proximal_newton import ProximalNewton
+from fenchel.solvers.proximal_newton import SURVEYED, ProximalNewton
 from fenchel.solvers.working_set import Entries
 
 SIZES = [(5, 3), (TOGETHER, 2), (2 * TOGETHER + 7, 6)]
@@ -157,3 +158,52 @@ def test_the_gap_that_the_solver_goes_by_is_about_the_certified_one() -> None:
     gap = certify(problem, point.U, point.V).gap
     assert gap > 0.01 * problem.at_zero
     assert 0.3 * gap < state.gap_by_class < 3.0 * gap
+
+
+def test_a_survey_brackets_the_optimum_by_the_certified_values() -> None:
+    """With the hinge loss the values after the last steps decide whether a certificate is made."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 20))
+    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((300, 4)), axis=1)
+    problem, solver = Problem.from_data(X, y, loss="hinge", lam=0.01), ProximalNewton()
+    state, lowest, highest = solver.init(problem, None, rng, 1), np.inf, -np.inf
+    for _ in range(8):
+        solver.advance(state, 1)
+        point = solver.points(state)[0]
+        certificate = certify(problem, point.U, point.V)
+        lowest, highest = min(lowest, certificate.primal), max(highest, certificate.dual)
+        gap = lowest - highest
+        assert solver.is_far(state, 0.9 * gap / SURVEYED, 0.0)
+        assert not solver.is_far(state, 1.1 * gap / SURVEYED, 0.0)
+    assert gap < 0.1
+    state = solver.follow(state, problem.with_penalty(0.005), Start(point.U, point.V), rng, 1)
+    assert not solver.is_far(state, 1e-9, 0.0)  # nothing is known of another penalty
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
+def test_what_another_penalty_begins_with_belongs_to_the_coefficients(loss: str) -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 20))
+    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((300, 4)), axis=1)
+    problem, solver = (
+        Problem.from_data(X, y, loss=loss, lam=0.01, fit_intercept=True),
+        ProximalNewton(),
+    )
+    state = solver.init(problem, None, rng, 1)
+    for lam in (0.008, 0.006):
+        solver.advance(state, 5)
+        point = solver.points(state)[0]
+        problem = problem.with_penalty(lam)
+        state = solver.follow(state, problem, Start(point.U, point.V), rng, 1)
+        Z = problem.design.matmul(point.U)
+        Z -= (Z - state.Z).mean(axis=1, keepdims=True)  # no loss sees it
+        np.testing.assert_allclose(state.Z, Z, atol=1e-12)
+        expected = state.V.copy()
+        if state.centre is None:
+            losses = problem.loss.evaluate(Z, y, expected)
+        else:
+            losses = problem.loss.smoothed(state.centre, Z, state.eta, y, expected)
+        np.testing.assert_allclose(state.V, expected, atol=1e-11)
+        assert state.value == pytest.approx(problem.weights @ losses)
+        if state.gradient is not None:
+            np.testing.assert_allclose(state.gradient, problem.gradient(expected), atol=1e-11)

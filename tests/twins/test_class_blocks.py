@@ -11,6 +11,7 @@ from fenchel.design import make_design
 from fenchel.kernels.class_blocks import (
     class_curvature,
     class_steps,
+    curved_rows,
     lasting,
     one_over_row_sums,
     products_at,
@@ -231,32 +232,12 @@ def test_the_dense_hessian_is_that_of_the_loss(
             assert H[e, f] == pytest.approx(float((w * h * X[:, j]) @ X[:, i]), abs=1e-13)
 
 
-@pytest.mark.parametrize("drop", [[], [3], [0, 5, -1]], ids=["none", "one", "three"])
-def test_a_hessian_that_grows_is_that_of_all_entries(case, drop: list[int], monkeypatch) -> None:
-    monkeypatch.setattr(working_set, "MOST_GROWN", 1.0)
-    _, V, w, entries, columns, _ = case
-    keep = np.delete(np.arange(entries.u.size), drop)
-    known = Entries(entries.feature[keep], entries.klass[keep], entries.u[keep])
-    whole = columns.dense_hessian(entries, V, w)
-    H = columns.dense_hessian(known, V, w)
-    np.testing.assert_allclose(H, whole[np.ix_(keep, keep)], atol=1e-15)
-    monkeypatch.setattr(Columns, "dense_hessian", None)  # it is not formed anew
-    found = columns.grown_hessian(known, H, entries, V, w)
-    np.testing.assert_allclose(found, whole, atol=1e-15)
-    assert found is not H
-
-
-def test_entries_that_are_not_there_any_more_ask_for_another_hessian(case, monkeypatch) -> None:
-    monkeypatch.setattr(working_set, "MOST_GROWN", 1.0)
-    _, V, w, entries, columns, _ = case
-    H = columns.dense_hessian(entries, V, w)
-    for known, wanted in ((slice(None), slice(-1)), (slice(1), slice(1, 2))):
-        a, b = (
-            Entries(entries.feature[some], entries.klass[some], entries.u[some])
-            for some in (known, wanted)
-        )
-        found = columns.grown_hessian(a, H[known, known], b, V, w)
-        np.testing.assert_allclose(found, H[wanted, wanted], atol=1e-15)
+def test_rows_with_curvature_have_more_than_one_class() -> None:
+    H = np.array([[0.2, 0.0, 0.3], [0.0, 0.7, 0.0], [0.0, 0.0, 0.0], [1e-12, 1.0, 0.0]])
+    sums, rows = curved_rows(H, 1e-9)
+    np.testing.assert_array_equal(sums, H.sum(axis=1))
+    np.testing.assert_array_equal(rows, [0])
+    np.testing.assert_array_equal(curved_rows(H, 1e-15)[1], [0, 3])
 
 
 def test_the_hessian_in_single_precision_is_as_good_for_features_of_any_size(case) -> None:

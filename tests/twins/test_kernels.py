@@ -10,6 +10,7 @@ from fenchel.kernels.l1_ball import ball_threshold
 from fenchel.kernels.partial_sampling import multiply_dual_power
 from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
+from fenchel.kernels.sparsemax import sparsemax
 from fenchel.kernels.subgradient import ball_excess, shrink_and_sum
 
 
@@ -122,3 +123,18 @@ def test_multiply_dual_power(power: float) -> None:
     np.testing.assert_allclose(log_V, np.log(expected), rtol=1e-12)
     np.testing.assert_allclose(S, S_before + 0.3 * before, rtol=1e-14)
     np.testing.assert_array_equal(v_true, V[np.arange(9), y])
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 1e6])
+def test_sparsemax(scale: float) -> None:
+    """From any support on entry, of another point or none."""
+    rng = np.random.default_rng(3)
+    Z, y = scale * rng.standard_normal((50, 7)), rng.integers(0, 7, 50)
+    expected = np.empty_like(Z)
+    project_rows(Z, Z[:0], expected)
+    losses = (expected * Z).sum(axis=1) - Z[np.arange(50), y] - 0.5 * (expected**2).sum(axis=1)
+    for V in (np.zeros_like(Z), np.eye(7)[y], expected.copy()):
+        found = np.empty(50)
+        sparsemax(Z, y, V, found)
+        np.testing.assert_allclose(V, expected, atol=1e-12 * scale)
+        np.testing.assert_allclose(found, losses + 0.5, atol=1e-12 * scale)

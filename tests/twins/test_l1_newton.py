@@ -12,15 +12,9 @@ from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.problem import Problem
 from fenchel.solvers import l1_model
+from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian
 from fenchel.solvers.linearised import linearised
-from fenchel.solvers.working_set import (
-    ROW_COST,
-    Columns,
-    Entries,
-    Hessian,
-    full_gradient,
-    violators,
-)
+from fenchel.solvers.working_set import Columns, Entries, full_gradient, violators
 from instances import BY_NAME
 from support import make_problem
 
@@ -155,28 +149,55 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     w[3] = 0.0
     V[5] = np.eye(K)[1]  # one class alone: no curvature
     index = entries.klass * D + entries.feature
-    nothing = Hessian.zero(entries, K)
-    found = columns.row_hessian(entries, nothing, V, w)
+    found = KeptHessian.none(K).at(columns, entries, V, w)
     H = full_hessian(X, V, w)[np.ix_(index, index)]
     np.testing.assert_allclose(found.H, H, atol=1e-14)
-    meets, curved = (V > 0)[:, entries.klass].sum(axis=1), ((V > 0).sum(axis=1) > 1) & (w > 0)
-    by_rows, by_blas, product = columns.hessian_work(entries, V, nothing.h, w)
-    assert by_rows == pytest.approx(ROW_COST / 8 * float((meets[curved] ** 2).sum()))
-    assert by_blas == index.size**2 * curved.sum() / 8
-    assert product == 2 * meets[curved].sum()
     # from there to another V, by the samples that have changed
     other = V.copy()
     other[7], other[8], other[9] = np.eye(K)[2], V[9], V[8]
-    by_rows, _, _ = columns.hessian_work(entries, other, V, w)
-    new = (other > 0)[:, entries.klass].sum(axis=1)
-    changed = [7, 8, 9] if (V[8] != V[9]).any() else [7]
-    squares = sum(meets[i] ** 2 * curved[i] for i in changed)
-    squares += sum(new[i] ** 2 * ((other[i] > 0).sum() > 1) for i in changed)
-    assert by_rows == pytest.approx(ROW_COST / 8 * float(squares))
-    assert squares > 0
-    found = columns.row_hessian(entries, found, other, w)
+    found = found.at(columns, entries, other, w)
     H = full_hessian(X, other, w)[np.ix_(index, index)]
     np.testing.assert_allclose(found.H, H, atol=1e-14)
+    # and to other entries: some come, some go, one class goes for good
+    fewer = Entries(*(part[(entries.klass != 2) & (np.arange(index.size) % 3 > 0)] for part in
+                      (entries.feature, entries.klass, entries.u)))  # fmt: skip
+    for wanted in (fewer, entries):
+        found = found.at(columns, wanted, V, w)
+        index = wanted.klass * D + wanted.feature
+        H = full_hessian(X, V, w)[np.ix_(index, index)]
+        np.testing.assert_allclose(found.H, H, atol=1e-14)
+        assert found.entries is wanted
+
+
+def test_what_a_hessian_costs(setting, monkeypatch) -> None:
+    _, V, w, _, entries, columns, _ = setting
+    if columns.sparse:
+        pytest.skip("for dense data")
+    w[3], V[5] = 0.0, np.eye(K)[1]
+    monkeypatch.setattr("fenchel.solvers.kept_hessian.many", lambda h: bool(h.all()))
+    meets, curved = (V > 0)[:, entries.klass].sum(axis=1), ((V > 0).sum(axis=1) > 1) & (w > 0)
+    nothing = KeptHessian.none(K)
+    changed, anew, by_blas, product = nothing.work(columns, entries, V, w)
+    squares = float((meets[curved] ** 2).sum())
+    assert changed == anew == pytest.approx(ROW_COST / 8 * squares)
+    assert by_blas == entries.u.size**2 * curved.sum() / 8
+    assert product == 2 * meets[curved].sum()
+    # from one with fewer entries and another V: for these entries first, then the change
+    other = V.copy()
+    other[7], other[8] = V[8], 0.5 * (np.eye(K)[0] + np.eye(K)[3])
+    lacking = np.arange(entries.u.size) % 4 == 0
+    some = Entries(*(part[~lacking] for part in (entries.feature, entries.klass, entries.u)))
+    changed, again, _, _ = KeptHessian(some, other, np.empty((0, 0))).work(columns, entries, V, w)
+    had, had_curved = (other > 0)[:, entries.klass].sum(axis=1), (other > 0).sum(axis=1) > 1
+    had_curved &= w > 0
+    new = (other > 0)[:, entries.klass[lacking]].sum(axis=1)
+    work = float((new * had)[had_curved].sum())
+    for i in np.flatnonzero((other != V).any(axis=1) & (w > 0)):
+        work += float(meets[i] ** 2 * curved[i] + had[i] ** 2 * had_curved[i])
+    assert changed == pytest.approx(ROW_COST / 8 * work)
+    assert again == anew
+    # where V has few zeros nothing but BLAS is thought of
+    assert nothing.work(columns, entries, V + 0.1, w)[:2] == (np.inf, np.inf)
 
 
 @pytest.mark.parametrize("damping", [1.0, 1e-8])

@@ -41,6 +41,20 @@ def one_over_row_sums(H, out):
 
 
 @njit(cache=True, nogil=True)
+def curved_rows(H, flat):
+    """The row sums, and the rows with more than the part ``flat`` of theirs beside the largest."""
+    sums, rows, count = np.empty(H.shape[0]), np.empty(H.shape[0], np.int64), 0
+    for i in range(H.shape[0]):
+        total = top = 0.0
+        for h in H[i]:
+            total += h
+            top = max(top, h)
+        sums[i], rows[count] = total, i
+        count += total - top > flat * total
+    return sums, rows[:count]
+
+
+@njit(cache=True, nogil=True)
 def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
     """``out[t, i] = scale weights_i (h_il - h_il^2 / sum_m h_im)`` for class l = ``classes[t]``.
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+#: The values of so many samples at a time are gathered; squares of this size are mirrored.
+AT_A_TIME, SQUARE = 128, 32
+
 
 @njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
 def _positive(h: np.ndarray) -> tuple[float, float]:
@@ -29,13 +32,11 @@ def _differ(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _met(h: np.ndarray, classes: np.ndarray, bounds: np.ndarray) -> float:
-    """How many entries belong to the classes of a row with curvature."""
+def _met(h: np.ndarray, classes: np.ndarray, sizes: np.ndarray) -> float:
+    """How many entries belong to the classes of a row."""
     entries = 0.0
-    if _positive(h)[0] > 1.0:
-        for t in range(classes.size):
-            if h[classes[t]] > 0.0:
-                entries += bounds[t + 1] - bounds[t]
+    for t in range(classes.size):
+        entries += sizes[t] if h[classes[t]] > 0.0 else 0.0
     return entries
 
 
@@ -45,66 +46,103 @@ def row_work(
     before: np.ndarray,
     weights: np.ndarray,
     classes: np.ndarray,
-    bounds: np.ndarray,
-) -> tuple[int, float, float]:
-    """The samples with curvature, the entries that they meet, and what a change to h takes.
+    sizes: np.ndarray,
+    new: np.ndarray,
+) -> tuple[int, float, float, float]:
+    """The samples with curvature, the entries that they meet, and what the Hessian for h takes.
 
-    The latter in multiplications, from the Hessian for ``before``, which may have no rows.
+    The latter in multiplications: from nothing, and from the Hessian for ``before``, in which of
+    the ``sizes[t]`` entries of a class ``new[t]`` are lacking.
     """
-    n_rows, meetings, work = 0, 0.0, 0.0
+    n_rows, meetings, anew, changed = 0, 0.0, 0.0, 0.0
+    grows, sizes, new = new.any(), sizes.astype(np.float64), new.astype(np.float64)
     for i in range(h.shape[0]):
         if weights[i] == 0.0:
             continue
-        changed = before.shape[0] == 0 or _differ(h[i], before[i])
-        entries = _met(h[i], classes, bounds)
-        n_rows += _positive(h[i])[0] > 1.0
-        meetings += entries
-        if changed:
-            work += entries * entries
-            if before.shape[0] > 0:
-                work += _met(before[i], classes, bounds) ** 2
-    return n_rows, meetings, work
+        entries = 0.0
+        if _positive(h[i])[0] > 1.0:
+            n_rows += 1
+            entries = _met(h[i], classes, sizes)
+            meetings += entries
+            anew += entries * entries
+        differs = before.shape[0] == 0 or _differ(h[i], before[i])
+        if differs:
+            changed += entries * entries
+        if before.shape[0] > 0 and (grows or differs) and _positive(before[i])[0] > 1.0:
+            entries = _met(before[i], classes, sizes)
+            changed += entries * entries if differs else 0.0
+            changed += entries * _met(before[i], classes, new) if grows else 0.0
+    return n_rows, meetings, anew, changed
+
+
+@njit(cache=True, nogil=True)
+def _parts(h: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """``1 / sum(h_i)`` of some samples: zero for those without curvature."""
+    parts = np.zeros(samples.size)
+    for c in range(samples.size if h.shape[0] > 0 else 0):
+        count, total = _positive(h[samples[c]])
+        if count > 1.0:
+            parts[c] = 1.0 / total
+    return parts
+
+
+@njit(cache=True, nogil=True)
+def _gathered(Xt: np.ndarray, feature: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """The values of some samples for all entries, a row for a sample."""
+    x = np.empty((samples.size, feature.size))
+    for e in range(feature.size):
+        column = Xt[feature[e]]
+        for c in range(samples.size):
+            x[c, e] = column[samples[c]]
+    return x
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _add_row(
+def _add_scaled(factor: float, x: np.ndarray, row: np.ndarray) -> None:
+    for f in range(x.size):
+        row[f] += factor * x[f]
+
+
+@njit(cache=True, nogil=True)
+def _coupling(h: np.ndarray, part: float, l: int, m: int) -> float:
+    """``diag(h) - h h^T / sum(h)`` at (l, m); zero where ``part``, one over the sum, is."""
+    own = h[l] if l == m and part > 0.0 else 0.0
+    return own - part * h[l] * h[m]
+
+
+@njit(cache=True, nogil=True)
+def _change(
     Xt: np.ndarray,
-    i: int,
     h: np.ndarray,
-    weight: float,
+    before: np.ndarray,
+    samples: np.ndarray,
+    weights: np.ndarray,
     feature: np.ndarray,
     classes: np.ndarray,
     bounds: np.ndarray,
-    space: tuple[np.ndarray, np.ndarray, np.ndarray],
     H: np.ndarray,
 ) -> None:
-    """Add the part of one sample."""
-    n_positive, total = _positive(h)
-    if weight == 0.0 or n_positive <= 1.0:
-        return
-    active, first, x = space
-    n_active = count = 0
+    """Add what some samples change, to the blocks of H on and below the diagonal.
+
+    One pair of classes after the other: its block stays in the cache.
+    """
+    x, now, then = _gathered(Xt, feature, samples), _parts(h, samples), _parts(before, samples)
+    past = before if before.shape[0] > 0 else h  # then of no part
+    mine = np.empty(samples.size, np.int64)
     for t in range(classes.size):
-        if h[classes[t]] > 0.0:
-            active[n_active], first[n_active] = t, count
-            n_active += 1
-            for e in range(bounds[t], bounds[t + 1]):
-                x[count] = Xt[feature[e], i]
-                count += 1
-    for a in range(n_active):
-        t = active[a]
-        own = weight * h[classes[t]]
-        for b in range(n_active):
-            s = active[b]
-            factor = -own * h[classes[s]] / total
-            if a == b:
-                factor += own
-            others = x[first[b] : first[b] + bounds[s + 1] - bounds[s]]
-            for e in range(bounds[t + 1] - bounds[t]):
-                scaled = factor * x[first[a] + e]
-                row = H[bounds[t] + e, bounds[s] : bounds[s + 1]]
-                for f in range(others.size):
-                    row[f] += scaled * others[f]
+        count, l = 0, classes[t]
+        for c in range(samples.size):
+            mine[count] = c
+            count += now[c] * h[samples[c], l] > 0.0 or then[c] * past[samples[c], l] > 0.0
+        for s in range(t + 1):
+            columns, m = slice(bounds[s], bounds[s + 1]), classes[s]
+            for c in mine[:count]:
+                i = samples[c]
+                change = _coupling(h[i], now[c], l, m) - _coupling(past[i], then[c], l, m)
+                if change != 0.0:
+                    others = x[c, columns]
+                    for e in range(bounds[t], bounds[t + 1]):
+                        _add_scaled(weights[i] * change * x[c, e], others, H[e, columns])
 
 
 @njit(cache=True, nogil=True)
@@ -123,11 +161,90 @@ def change_row_hessian(
     ``sum_i weights_i (diag(h_i) - h_i h_i^T / sum(h_i)) (x) x_i x_i^T`` on the entries: those of
     ``classes[t]`` are from ``bounds[t]`` to ``bounds[t + 1]``.
     """
-    n_classes = classes.size
-    space = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(feature.size)
+    changed = np.empty(h.shape[0], np.int64)
+    count = 0
     for i in range(h.shape[0]):
-        if before.shape[0] == 0 or _differ(h[i], before[i]):
-            args = feature, classes, bounds, space, H
-            _add_row(Xt, i, h[i], weights[i], *args)
-            if before.shape[0] > 0:
-                _add_row(Xt, i, before[i], -weights[i], *args)
+        if weights[i] != 0.0 and (before.shape[0] == 0 or _differ(h[i], before[i])):
+            changed[count] = i
+            count += 1
+    for start in range(0, count, AT_A_TIME):
+        some = changed[start : min(start + AT_A_TIME, count)]
+        _change(Xt, h, before, some, weights, feature, classes, bounds, H)
+    if count > 0:
+        _mirror(H)
+
+
+@njit(cache=True, nogil=True)
+def _mirror(H: np.ndarray) -> None:
+    """Copy what is below the diagonal to above it, a square at a time: it stays in the cache."""
+    for first in range(0, H.shape[0], SQUARE):
+        for start in range(0, first + 1, SQUARE):
+            for e in range(first, min(first + SQUARE, H.shape[0])):
+                for f in range(start, min(start + SQUARE, e)):
+                    H[f, e] = H[e, f]
+
+
+@njit(cache=True, nogil=True)
+def _grow(
+    Xt: np.ndarray,
+    h: np.ndarray,
+    samples: np.ndarray,
+    weights: np.ndarray,
+    feature: np.ndarray,
+    classes: np.ndarray,
+    bounds: np.ndarray,
+    fresh: np.ndarray,
+    at: np.ndarray,
+    H: np.ndarray,
+) -> None:
+    """Add what some samples have in the rows ``fresh`` of H; those of a class begin ``at[t]``."""
+    x, parts = _gathered(Xt, feature, samples), _parts(h, samples)
+    for t in range(classes.size):
+        for q in range(at[t], at[t + 1]):
+            e = fresh[q]
+            for c in range(samples.size):
+                i = samples[c]
+                own = weights[i] * x[c, e]
+                for s in range(classes.size if own * h[i, classes[t]] != 0.0 else 0):
+                    factor = own * _coupling(h[i], parts[c], classes[t], classes[s])
+                    if factor != 0.0:
+                        columns = slice(bounds[s], bounds[s + 1])
+                        _add_scaled(factor, x[c, columns], H[e, columns])
+
+
+@njit(cache=True, nogil=True)
+def grow_row_hessian(
+    Xt: np.ndarray,
+    h: np.ndarray,
+    weights: np.ndarray,
+    feature: np.ndarray,
+    classes: np.ndarray,
+    bounds: np.ndarray,
+    place: np.ndarray,
+    known: np.ndarray,
+    H: np.ndarray,
+) -> None:
+    """The Hessian for h on these entries, from that on others, ``known``, for the same h.
+
+    ``place`` says where an entry is among those: negative where it is not.
+    """
+    new = place < 0
+    for e in range(place.size):
+        for f in range(place.size):
+            H[e, f] = 0.0 if new[e] or new[f] else known[place[e], place[f]]
+    if not new.any() or h.shape[0] == 0:
+        return
+    fresh = np.flatnonzero(new)
+    at = np.searchsorted(fresh, bounds)
+    samples = np.empty(h.shape[0], np.int64)
+    count = 0
+    for i in range(h.shape[0]):
+        if weights[i] != 0.0 and _positive(h[i])[0] > 1.0:
+            samples[count] = i
+            count += 1
+    for start in range(0, count, AT_A_TIME):
+        some = samples[start : min(start + AT_A_TIME, count)]
+        _grow(Xt, h, some, weights, feature, classes, bounds, fresh, at, H)
+    for e in fresh:
+        for f in range(place.size):
+            H[f, e] = H[e, f]

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import wrightomega
 
 from fenchel.kernels.simplex import SMALLEST, project_rows
-from fenchel.losses.base import Loss, true_class
+from fenchel.kernels.sparsemax import sparsemax
+from fenchel.losses.base import Loss
 from fenchel.losses.multiplier import solve_multiplier
 
 
@@ -22,8 +23,13 @@ class Sparsemax(Loss):
         return self.value_and_argmax(Z, y)[0]
 
     def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        V = self.argmax(Z, y)
-        return np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y), V
+        V = np.zeros(Z.shape)
+        return self.evaluate(Z, y, V), V
+
+    def evaluate(self, Z: np.ndarray, y: np.ndarray, V: np.ndarray) -> np.ndarray:
+        losses = np.empty(y.size)
+        sparsemax(np.ascontiguousarray(Z, dtype=np.float64), y, V, losses)
+        return losses
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = np.array(Z, dtype=np.float64)

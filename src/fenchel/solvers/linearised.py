@@ -29,6 +29,10 @@ CLOSE = 0.01
 #: Damping of the model, next to none: V' would violate what it adds; and what is put into it.
 LEAST_DAMPING, EFFORT = 1e-9, Effort(rounds=8, sweeps=1, cg=30, products=300)
 
+#: Along a path, a model at a U whose error is above this part of the penalty is only about right:
+#: its Hessian may be of single precision, with the damping that this takes.
+ROUGH_MODEL = 0.1
+
 #: A model with more conjugate gradient iterations than this is given up, for the rest of the run.
 MOST_CG = 75
 

@@ -12,8 +12,9 @@ from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.class_newton import Progress
 from fenchel.solvers.class_scores import ClassScores
+from fenchel.solvers.kept_hessian import KeptHessian
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK
-from fenchel.solvers.working_set import Columns, Entries, Hessian, full_gradient, many
+from fenchel.solvers.working_set import Columns, Entries, full_gradient, many
 
 #: The centre moves when the inner error is this part of what smoothing costs.
 INNER = 1.0
@@ -25,6 +26,9 @@ ROW_WORK, FACE = 1 << 28, 0.4
 
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
+
+#: Where nothing is known of the optimum.
+FAR_APART = np.inf, -np.inf
 
 #: The proximal step on V grows by this factor from one centre to the next.
 ETA_GROWTH = 3.0
@@ -46,7 +50,9 @@ class State:
     constant: float = 0.0  # what is added to the risk, where classes are joined
     growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
-    gap: float = np.inf  # of (U, V) before the last steps, where V has a centre
+    gap: float = np.inf  # of (U, V) when surveyed last, where V has a centre
+    bracket: tuple[float, float] = FAR_APART  # the lowest primal and highest dual value surveyed
+    survey: tuple[np.ndarray, np.ndarray, bool] | None = None  # what V violates; if it is solved
     gap_by_class: float = 0.0  # about, after steps on single classes with a smooth loss
     rough: bool = False  # after such steps: too far away for the model of a dual point
     enough: float = 0.0  # a subgradient on the working set that asks for no more Newton steps
@@ -61,14 +67,15 @@ class State:
     follows: bool = False  # the next iteration is the first with another penalty
     sharp: np.ndarray | None = None  # the dual point of the model whose step was taken last
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
-    hessian: Hessian | None = None  # on the entries as they are, for the next step to change
-    formed: tuple[Entries, np.ndarray] | None = None  # the last dense Hessian, as long as V is that
+    hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
 
     def evaluate(self) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
         problem, loss = self.problem, self.problem.loss
-        self.value, self.gradient, self.formed = self.constant, None, None
+        self.value, self.gradient, self.survey = self.constant, None, None
+        if loss.twice_differentiable:
+            self.hessian = None  # of V, which is about to change in all samples
         self.work += 10.0 * self.Z.size
         if self.scores is not None:
             self.value += self.scores.evaluate()
@@ -97,8 +104,8 @@ class State:
         entries, problem = self.entries, self.problem
         if self.scores is not None:
             return self._with_penalty(self.scores.gradient(entries))
-        if self.gradient is None and self.columns.reads_all(entries, problem.k):
-            self.gradient = full_gradient(problem, self.V)
+        if self.columns.reads_all(entries, problem.k):
+            self.know_gradient()
         if self.gradient is not None:
             g = self.gradient[entries.feature, entries.klass]
         elif self.columns.reads_entries(entries, self.V):
@@ -107,6 +114,11 @@ class State:
             columns = residual_columns(self.V, problem.y, problem.weights, entries.classes)
             g = self.columns.gradient(entries, columns)
         return self._with_penalty(g)
+
+    def know_gradient(self) -> None:
+        """Compute all of G_U at V, where that is done at once and has not been yet."""
+        if self.gradient is None:
+            self.gradient = full_gradient(self.problem, self.V)
 
     def _with_penalty(self, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """What ``subgradient`` returns for this G_U on the working set."""
@@ -137,8 +149,11 @@ class State:
             linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
             risk += float(w @ problem.loss.value(Z, y))
         smoothing = risk - (linear - F)
-        inner = linear + float(self.penalties[0] @ np.abs(entries.u)) + (1.0 - scale) * -F
+        penalty = float(self.penalties[0] @ np.abs(entries.u))
+        inner = linear + penalty + (1.0 - scale) * -F
         self.gap = smoothing + inner
+        primal, (lowest, highest) = risk + penalty, self.bracket
+        self.bracket = min(lowest, primal), max(highest, primal - self.gap)
         # on the working set, subgradients below this make no larger inner error
         self.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return inner <= INNER * smoothing
@@ -173,22 +188,24 @@ class State:
         columns, entries, weights = self.columns, self.entries, self.problem.weights
         if columns.sparse or entries.u.size > BLAS_SIZE:
             return None
-        before = np.empty((0, h.shape[1])) if self.hessian is None else self.hessian.h
-        by_rows, by_blas, product = columns.hessian_work(entries, h, before, weights)
-        work = min(by_rows, by_blas)
+        kept, nothing = self.hessian, KeptHessian.none(h.shape[1])
+        if kept is None or (damping < SINGLE and not kept.exact):
+            kept = nothing
+        changed, anew, by_blas, product = kept.work(columns, entries, h, weights)
+        work = min(changed, anew, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK / 8 if self.centre is None and many(h) else ROW_WORK
         if work > most or work + solves > products * product:
             return None
         self.work += work
-        if by_rows < by_blas:
-            kept = self.hessian or Hessian.zero(entries, h.shape[1])
-            self.hessian = columns.row_hessian(entries, kept, h, weights)
-            return self.hessian.H
-        if self.formed is not None and damping < SINGLE:
-            H = columns.grown_hessian(*self.formed, entries, h, weights)
+        if work < by_blas:
+            kept = kept if changed <= anew else nothing
+            self.hessian = kept.at(columns, entries, h, weights)
         else:
-            feature_size = np.sqrt(self.curvature) if damping >= SINGLE else None
-            H = columns.dense_hessian(entries, h, weights, feature_size)
-        self.formed = (entries, H) if damping < SINGLE else None
-        return H
+            self.hessian = kept = None  # its memory is free for the next
+            exact = damping < SINGLE
+            H = columns.dense_hessian(
+                entries, h, weights, None if exact else np.sqrt(self.curvature)
+            )
+            self.hessian = KeptHessian(entries, h, H, exact)
+        return self.hessian.H

@@ -35,17 +35,17 @@ from fenchel.solvers.linearised import (
     LEAST_DAMPING,
     LEFT,
     MOST_CG,
+    ROUGH_MODEL,
     ROUNDS,
     linearised,
     linearises,
     near_bounds,
 )
-from fenchel.solvers.newton_state import ETA_GROWTH, State
+from fenchel.solvers.newton_state import ETA_GROWTH, FAR_APART, SINGLE, State
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import (
     Columns,
     Entries,
-    full_gradient,
     many,
     most_new,
     violators,
@@ -73,9 +73,9 @@ PRODUCTS, DAMPED = 6000, 1e-4
 LONG, LONG_FOR_EACH = 1 << 30, 100
 
 #: Where a product has fewer multiplications than this, an iteration takes milliseconds, and a
-#: certificate a good part of it. None is made where the gap before the iteration was so many times
-#: its limit, more than an iteration gains; or is now, with a smooth loss, where it is about known.
-CHEAP, MOST_GAINED, ROUGHLY = 1 << 24, 30.0, 2.0
+#: certificate a good part of it. None is made where the gap is more than so many times its limit:
+#: by what a survey says of it, or the working set, with a smooth loss.
+CHEAP, SURVEYED, ROUGHLY = 1 << 24, 3.0, 2.0
 
 #: No subgradient is asked to be smaller.
 SMALLEST_ERROR = 1e-15
@@ -146,23 +146,23 @@ class ProximalNewton(PenalisedSolver):
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
-        state.problem, state.gap = problem, np.inf
+        state.problem, state.gap, state.bracket, state.survey = problem, np.inf, FAR_APART, None
         state.step, state.looked = None, False  # of another problem
         state.stiff = state.stiff and ratio < 1.0  # a smaller penalty makes it no better
         state.on_path = True
         state.follows, state.sharp = not state.columns.sparse, None  # conjugate gradients are dear
-        entries = state.entries  # afresh: no rounding adds up along a path
-        state.Z = state.columns.product(entries, entries.u, problem.k)
         if state.centre is not None:
+            entries = state.entries  # afresh: no rounding adds up along a path
+            state.Z = state.columns.product(entries, entries.u, problem.k)
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
             if not state.columns.sparse:
                 state.growth = ETA_GROWTH_PATH
                 self._shrink_centre(state, min(1.0, ratio))
+            state.evaluate()
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         self._raise_damping(state)
-        state.evaluate()
         return state
 
     @staticmethod
@@ -217,28 +217,34 @@ class ProximalNewton(PenalisedSolver):
             return self._linearised(state)
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
-        """By the gap before the last steps, or by what it is on the working set after them."""
-        problem = state.problem
-        if problem.n * problem.d * problem.k > CHEAP:
+        """By a survey of the points so far, or by the gap on the working set."""
+        if not self._is_cheap(state.problem):
             return False
         if state.centre is not None:
-            return bool(MOST_GAINED * goal < state.gap < np.inf)
+            lowest, highest = state.bracket
+            return bool(SURVEYED * goal < lowest - highest < np.inf)
         goal = goal if state.rough else max(goal, sharp)
         return bool(ROUGHLY * goal < state.gap_by_class < np.inf)
+
+    @staticmethod
+    def _is_cheap(problem: Problem) -> bool:
+        return problem.n * problem.d * problem.k <= CHEAP
 
     def _linearised(self, state: State) -> np.ndarray | None:
         """Solve the model until no entry outside of it matters, a few times at most."""
         problem, limit = state.problem, self._most_new(state)
-        state.gradient = full_gradient(problem, state.V)
+        state.know_gradient()
         new = near_bounds(problem, state.V, limit, state.gradient)
         entries = state.entries.with_new(*new)
         for _ in range(ROUNDS):
-            state.entries, state.hessian, state.looked = entries, None, True
+            state.entries, state.looked = entries, True
             error, g, penalty = state.subgradient()
             if error > problem.lam:
                 return None
             close = CLOSE * error * error / problem.lam
-            state.step, n_cg = self._minimise(state, g, penalty, close, LEAST_DAMPING, EFFORT)
+            rough = state.on_path and error > ROUGH_MODEL * problem.lam
+            damping = SINGLE if rough else LEAST_DAMPING
+            state.step, n_cg = self._minimise(state, g, penalty, close, damping, EFFORT)
             if n_cg > MOST_CG:  # no better next time, and too dear to see
                 state.step, state.stiff = None, True
                 return None
@@ -275,6 +281,8 @@ class ProximalNewton(PenalisedSolver):
         else:
             self._steps(state)
         state.centre_free(state.entries.u)  # Z may keep the mean: no loss sees it
+        if state.centre is not None and self._is_cheap(state.problem):
+            self._survey(state)  # the next iteration would begin with it
 
     def _steps(self, state: State) -> None:
         """Solve the working set, or come closer to that."""
@@ -312,10 +320,11 @@ class ProximalNewton(PenalisedSolver):
 
     def _look(self, state: State) -> None:
         """Look at all features for what belongs to the working set, and move the centre in time."""
-        problem, limit = state.problem, self._most_new(state)
-        state.gradient = full_gradient(problem, state.V)
-        feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
-        if state.centre is not None and state.solved(scale):
+        if state.survey is None:
+            self._survey(state)
+        assert state.survey is not None
+        feature, klass, solved = state.survey
+        if solved:
             state.centre, state.V = state.V, state.centre
             state.eta *= state.growth
             self._raise_damping(state)
@@ -323,9 +332,21 @@ class ProximalNewton(PenalisedSolver):
             state.moved = state.columns.sparse
             if state.by_class is not None:
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
-            state.gradient = full_gradient(problem, state.V)
-            feature, klass, _, scale = violators(problem, state.V, limit, state.gradient)
-        state.entries, state.hessian = state.entries.with_new(feature, klass), None
+            feature, klass, _ = self._violated(state)
+        state.entries = state.entries.with_new(feature, klass)
+
+    def _survey(self, state: State) -> None:
+        """What is violated, and whether the smoothed problem is solved."""
+        feature, klass, scale = self._violated(state)
+        solved = state.centre is not None and state.solved(scale)
+        state.survey = feature, klass, solved
+
+    def _violated(self, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+        """The entries that the working set may take in, and the scale (:func:`.violators`)."""
+        state.know_gradient()
+        limit = self._most_new(state)
+        feature, klass, _, scale = violators(state.problem, state.V, limit, state.gradient)
+        return feature, klass, scale
 
     def _take_known_step(self, state: State) -> bool:
         """Make the step of the model that a dual point was taken from, if it is a good one."""
@@ -466,13 +487,14 @@ class ProximalNewton(PenalisedSolver):
         ``tol`` and ``effort`` are those of :func:`.l1_model.minimise_model`.
         """
         problem, entries = state.problem, state.entries
-        largest = state.eta if state.centre is not None else 1.0
-        damped = np.maximum(damping * largest * state.curvature[entries.feature], 1e-11 * tol)
-        below = state.penalties[1]
-        h = problem.loss.curvature(state.V, state.eta)
+        unit = state.eta if state.centre is not None else 1.0  # of the model: its H outlives eta
+        g, penalty, tol = g / unit, penalty / unit, tol / unit
+        damped = np.maximum(damping * state.curvature[entries.feature], 1e-11 * tol)
+        below = state.penalties[1] / unit
+        h = problem.loss.curvature(state.V, 1.0)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has
-            h[state.centre > 0.0] = state.eta
+            h[state.centre > 0.0] = 1.0
             state.moved = False
         H = state.dense_hessian(h, damping, effort.products)
         if H is not None:

@@ -15,7 +15,6 @@ from fenchel.common_part import rows_beside_common
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
 from fenchel.kernels import class_blocks, curvature
-from fenchel.kernels.row_hessian import change_row_hessian, row_work
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 from fenchel.solvers.working_rows import LARGE, WorkingRows
@@ -33,14 +32,8 @@ SMALL_BLOCK, CACHED_BLOCK, CACHED = 16, 128, 1 << 16
 #: but not of fewer than the second: the Hessian is read and written each time.
 HESSIAN_ENTRIES, LEAST_SAMPLES = 1 << 16, 128
 
-#: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
-ROW_COST = 12
-
 #: Samples without curvature are left out where at most this part of all has any.
 WORTH_A_COPY = 0.8
-
-#: A Hessian grows by at most this part of its entries; else it is formed anew.
-MOST_GROWN = 0.1
 
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
@@ -136,18 +129,6 @@ class Entries:
         first = np.append(True, np.diff(key[order]) != 0)[: u.size]
         order = order[first]
         return Entries(feature[order], klass[order], u[order])
-
-
-@dataclass
-class Hessian:
-    """A Hessian on entries of U, and the curvature h that it belongs to: no rows for none."""
-
-    h: np.ndarray
-    H: np.ndarray
-
-    @classmethod
-    def zero(cls, entries: Entries, k: int) -> Hessian:
-        return cls(np.empty((0, k)), np.zeros((entries.u.size, entries.u.size)))
 
 
 @dataclass
@@ -303,28 +284,6 @@ class Columns:
             out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
         return out
 
-    def hessian_work(
-        self, entries: Entries, curvature_at: np.ndarray, before: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, float, float]:
-        """What ``row_hessian``, ``dense_hessian`` and a product with either cost.
-
-        In multiplications; one of BLAS counts as an eighth.
-        """
-        n_rows, meetings, squares = row_work(curvature_at, before, weights, *entries.bounds)
-        by_rows, by_blas = ROW_COST * squares, float(entries.u.size) ** 2 * n_rows
-        return by_rows / 8, by_blas / 8, 2.0 * meetings
-
-    def row_hessian(
-        self, entries: Entries, kept: Hessian, curvature_at: np.ndarray, weights: np.ndarray
-    ) -> Hessian:
-        """The Hessian on the entries of dense data, sample by sample: for an h with many zeros.
-
-        Only the samples whose h has changed are looked at; ``kept`` is changed in place.
-        """
-        args = weights, entries.feature, *entries.bounds, kept.H
-        change_row_hessian(self.data[0], curvature_at, kept.h, *args)
-        return Hessian(curvature_at, kept.H)
-
     def dense_hessian(
         self,
         entries: Entries,
@@ -332,15 +291,14 @@ class Columns:
         weights: np.ndarray,
         size: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The same by BLAS: for an h without many zeros.
+        """The Hessian on the entries of dense data by BLAS: for an h without many zeros.
 
         Samples whose h is positive in one class only have no part in it. Where the sizes of the
         features are given, ``sqrt(sum_i weights_i X_ij^2)``, a large product is made in single
         precision.
         """
         Xt, feature, unit = self.data[0], entries.feature, None
-        total = curvature_at.sum(axis=1)
-        rows = np.flatnonzero(total - curvature_at.max(axis=1) > FLAT * total)
+        total, rows = class_blocks.curved_rows(curvature_at, FLAT)
         if size is not None:  # features of size one: no square leaves the range of floats
             unit = np.where(size[feature] > 0.0, size[feature], 1.0)
         if rows.size > WORTH_A_COPY * total.size:
@@ -358,42 +316,6 @@ class Columns:
         columns = Columns((Xt,), self._gradient, self._pack)
         class_blocks.add_blocks(H, columns.blocks(here, bounds, h, offset), offset, bounds)
         return H
-
-    def grown_hessian(
-        self,
-        known: Entries,
-        H: np.ndarray,
-        entries: Entries,
-        curvature_at: np.ndarray,
-        weights: np.ndarray,
-    ) -> np.ndarray:
-        """The same as ``dense_hessian``, H being that of some of the entries, if not many are new.
-
-        The new rows are products of one column each: ``Q q_e`` in the notation of
-        :func:`_minus_products`, and the block of the entry's class.
-        """
-        d = self.data[0].shape[0]
-        keys, old = (some.klass * d + some.feature for some in (entries, known))
-        new = np.flatnonzero(np.isin(keys, old, invert=True))
-        few = new.size <= MOST_GROWN * known.u.size
-        if not few or keys.size - new.size < old.size:
-            return self.dense_hessian(entries, curvature_at, weights)
-        where = np.searchsorted(keys, old)
-        (Xt,), (classes, bounds), code = self.data, entries.bounds, entries.code
-        total = curvature_at.sum(axis=1)
-        h = np.ascontiguousarray(curvature_at[:, classes].T)
-        part = h * np.sqrt(weights / np.where(total > 0.0, total, 1.0))
-        out, row = np.zeros((entries.u.size, entries.u.size)), np.empty(entries.u.size)
-        out[np.ix_(where, where)] = H
-        for e in new:
-            x, t = Xt[entries.feature[e]], code[e]
-            class_blocks.products_at(Xt, part * (part[t] * x), entries.feature, code, row)
-            mine = slice(bounds[t], bounds[t + 1])
-            block = Xt[entries.feature[mine]] @ (weights * h[t] * x)
-            out[e] = out[:, e] = -row
-            out[e, mine] += block
-            out[mine, e] = out[e, mine]
-        return out
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
         """G_U at the entries, for ``residual`` as from ``residual_columns``."""

@@ -1,0 +1,69 @@
+"""The Hessian on a working set of dense data, for the next step to change.
+
+From one step to the next few samples change their support, from one look to the next, and from one
+penalty to the next, few entries come and go: what is left of the last Hessian is most of the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fenchel.kernels.row_hessian import change_row_hessian, grow_row_hessian, row_work
+from fenchel.solvers.working_set import Columns, Entries, many
+
+#: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
+ROW_COST = 8
+
+
+@dataclass(frozen=True)
+class KeptHessian:
+    """A Hessian H on entries of U, and the curvature h that it belongs to: no rows for none."""
+
+    entries: Entries
+    h: np.ndarray
+    H: np.ndarray
+    exact: bool = True  # not of single precision
+
+    @classmethod
+    def none(cls, k: int) -> KeptHessian:
+        return cls(Entries.empty(), np.empty((0, k)), np.empty((0, 0)))
+
+    def work(
+        self, columns: Columns, entries: Entries, h: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, float, float, float]:
+        """What the next Hessian costs from this one, from nothing, and by BLAS; and a product.
+
+        In multiplications; one of BLAS counts as an eighth.
+        """
+        (classes, bounds), size = entries.bounds, float(entries.u.size)
+        if not self.h.size and many(h):  # no need to look closer: BLAS it is
+            return np.inf, np.inf, size**2 * h.shape[0] / 8, 2.0 * size * h.shape[0]
+        lacking = self._place(columns, entries) < 0
+        new = np.bincount(entries.code[lacking], minlength=classes.size)
+        args = h, self.h, weights, classes, np.diff(bounds), new
+        n_rows, meetings, anew, changed = row_work(*args)
+        return ROW_COST * changed / 8, ROW_COST * anew / 8, size**2 * n_rows / 8, 2.0 * meetings
+
+    def at(
+        self, columns: Columns, entries: Entries, h: np.ndarray, weights: np.ndarray
+    ) -> KeptHessian:
+        """The Hessian on the entries of dense data for h, sample by sample; this one is used up."""
+        (Xt,), (classes, bounds), H = columns.data, entries.bounds, self.H
+        args = weights, entries.feature, classes, bounds
+        if entries is not self.entries:
+            H = np.empty((entries.u.size, entries.u.size))
+            grow_row_hessian(Xt, self.h, *args, self._place(columns, entries), self.H, H)
+        change_row_hessian(Xt, h, self.h, *args, H)
+        return KeptHessian(entries, h, H, self.exact)
+
+    def _place(self, columns: Columns, entries: Entries) -> np.ndarray:
+        """Where the entries are among those of this Hessian: -1 where they are not."""
+        if entries is self.entries:
+            return np.arange(entries.u.size)
+        d = columns.data[0].shape[0]
+        known, wanted = (some.klass * d + some.feature for some in (self.entries, entries))
+        place = np.searchsorted(known, wanted)
+        found = np.append(known, -1)[place] == wanted
+        return np.where(found, place, -1)
