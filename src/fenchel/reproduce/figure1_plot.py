@@ -44,18 +44,21 @@ SMALLEST = 5e-5
 def draw(
     curves: dict[str, Curve],
     theirs: dict[str, Curve],
-    output: Path,
+    files: Path,
     configuration: str,
     size: int,
 ) -> list[Path]:
-    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers."""
+    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers.
+
+    ``files`` is what their names begin with.
+    """
     optimum = lower_bound(curves)
     paths = []
     for axis in ("seconds", "iterations"):
         with styled():
             figure = _picture(curves, theirs, optimum, configuration, axis, size)
             paths += [
-                save_figure(figure, output / f"figure1-{configuration}-{axis}.{suffix}")
+                save_figure(figure, files.with_name(f"{files.name}-{axis}.{suffix}"))
                 for suffix in FORMATS
             ]
     return paths
