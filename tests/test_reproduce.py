@@ -13,7 +13,7 @@ from fenchel.certificate import certify
 from fenchel.cli import main
 from fenchel.reproduce import figure1, results, table1
 from fenchel.reproduce.configurations import CONFIGURATIONS
-from fenchel.reproduce.curves import Row, run_method
+from fenchel.reproduce.curves import ACCURATE, Row, run_method
 from fenchel.reproduce.methods import BUDGETS, methods
 from fenchel.reproduce.records import read_csv
 from fenchel.solvers.sublinear import Sublinear
@@ -91,11 +91,13 @@ def test_another_size_has_files_of_its_own(tmp_path, capsys) -> None:
         text = (tmp_path / picture).read_text()
         assert "n = d = k = 12, lam = 0.0833333" in text
         assert "numbers" not in text
+        assert "natural scale" not in text
 
     assert main([*words, "--draw"]) == 0  # of the paper's size, beside the authors' numbers
     assert "mirror-prox, authors' numbers" in capsys.readouterr().out
     text = (tmp_path / "figure1-authors-seconds.svg").read_text()
     assert "n = d = k = 1000, lam = 0.001" in text
+    assert "gap (ball), natural scale" in text
     assert "Full-SMD, authors' numbers" in text
 
     (tmp_path / "figure1-authors-12" / "ssm.csv").write_bytes(
@@ -303,6 +305,18 @@ def test_only_full_has_no_budget() -> None:
     assert set(figure1.plan("paper", full=True).budgets.values()) == {None}
     assert figure1.plan("paper").budgets == BUDGETS
     assert set(figure1.plan("paper", budget=7.0).budgets.values()) == {7.0}
+
+
+def test_the_default_solver_reaches_the_optimum_of_the_ball_where_that_is_on_its_boundary() -> None:
+    task = figure1.plan("authors", size=50)
+    setting = task.configuration.figure1(task.size, task.seed)
+    rows = run_method(task.methods["default"], setting, 1, None, silent)
+    assert rows[-1].gap <= ACCURATE
+    assert rows[-1].certifies == "ball"
+    # without the ball it ends at a lower value, outside
+    free = run_method(methods(task.configuration)["default"], setting, 1, None, silent)
+    assert rows[-1].dual > max(row.dual for row in free) + 1e-3
+    assert figure1.plan("authors").methods["default"].penalised
 
 
 def test_only_the_size_of_the_paper_is_not_in_the_names() -> None:

@@ -64,8 +64,11 @@ def plan(
     """
     if size is not None and size < 2:
         raise ValueError(f"size must be 2 or more, found {size}: it is the number of classes, too.")
+    size = size or (QUICK_SIZE if quick else SIZE)
     chosen = CONFIGURATIONS[configuration]
     known = methods(chosen)
+    if size != SIZE:  # the solution need not lie inside the ball
+        known["default"] = replace(known["default"], penalised=False)
     wanted = list(known) if names is None else list(names)
     for name in wanted:
         if name not in known:
@@ -80,7 +83,7 @@ def plan(
     }
     return Plan(
         chosen,
-        size or (QUICK_SIZE if quick else SIZE),
+        size,
         (2 if quick else chosen.repetitions) if repetitions is None else repetitions,
         budgets,
         seed,

@@ -47,7 +47,7 @@ class Method:
     random : repeated with other seeds, or deterministic and run once.
     by_horizon : the step depends on the number of iterations, so that every point of the curve
         is a run of its own; otherwise one run is read at all of them.
-    penalised : the solver works without the ball (its optimum lies inside).
+    penalised : the solver works without the ball (at the paper's size its optimum lies inside).
     last : the last iterate is reported, and not the average.
     own_checks : the curve has points where the solver lets itself be checked.
     """
