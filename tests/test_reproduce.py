@@ -155,24 +155,26 @@ def test_best_so_far_and_when_a_gap_was_reached() -> None:
 def test_slopes_are_those_of_the_decades() -> None:
     grid = CONFIGURATIONS["paper"].iterations[:8]
 
-    def curve(power: float, first: int = 0) -> results.Curve:
+    def curve(power: float, first: int = 0, last: int = 8) -> results.Curve:
         return results.read_curve(
             [
                 {"iterations": str(T), "seconds": "1", "primal": str(scale * T**power), "dual": "0"}
-                for T in grid[first:]
+                for T in grid[first:last]
                 for scale in (2.0, 3.0)
             ]
         )
 
-    curves = {"slow": curve(-0.5), "fast": curve(-1.0), "late": curve(-0.5, first=2)}
+    curves = {"slow": curve(-0.5), "fast": curve(-1.0)}
+    curves |= {"late": curve(-0.5, first=2), "short": curve(-0.5, last=7)}
     head, *lines = (line.split() for line in results.slopes(curves))
     assert head[-6:] == ["1e+02", "1e+03", "1e+04", "1e+05", "1e+06", "3.2e+06"]
     assert lines == [
         ["slow", "-0.50", "-0.50", "-0.50", "-", "-", "-"],
         ["fast", "-1.00", "-1.00", "-1.00", "-", "-", "-"],
         ["late", "-", "-0.50", "-0.50", "-", "-", "-"],
+        ["short", "-0.50", "-0.50", "-", "-", "-", "-"],
     ]
-    bend = replace(curves["slow"], gap=[np.array([max(100.0 / T, 0.1)]) for T in grid])
+    bend = replace(curves["slow"], gap=[np.array([max(100.0 / T, 0.1) * T**-1e-3]) for T in grid])
     assert results.slopes({"bend": bend})[1].split()[1:4:2] == ["-1.00", "0.00"]
 
 
