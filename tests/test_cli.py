@@ -298,6 +298,9 @@ def test_bad_data_is_one_line_and_exit_code_1(folder, capsys, name) -> None:
         (["reproduce", "figure1", "--draw", "--sizes", "9"], "--sizes is an option of table1 only"),
         (["reproduce", "table1", "--quick", "--draw"], "--draw is an option of figure1 only"),
         (["reproduce", "figure1", "--draw", "--full", "--budget", "1"], "--full and --budget"),
+        (["reproduce", "figure1", "--quick", "--size", "9"], "--quick and --size contradict"),
+        (["reproduce", "figure1", "--size", "1"], "size must be 2 or more, found 1"),
+        (["reproduce", "table1", "--size", "9"], "--size is an option of figure1 only"),
         (["reproduce", "table1", "--quick", "--output", "X.npy"], "--output X.npy is a file"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from fenchel.certificate import certify
 from fenchel.cli import main
 from fenchel.reproduce import figure1, results, table1
 from fenchel.reproduce.configurations import CONFIGURATIONS
-from fenchel.reproduce.curves import Row, run_method
+from fenchel.reproduce.curves import ACCURATE, Row, run_method
 from fenchel.reproduce.methods import BUDGETS, methods
 from fenchel.reproduce.records import read_csv
 from fenchel.solvers.sublinear import Sublinear
@@ -26,7 +28,8 @@ def test_quick_figure1(configuration, tmp_path, capsys) -> None:
     words = ["reproduce", "figure1", "--quick", "--configuration", configuration, "--output",
              str(tmp_path)]  # fmt: skip
     assert main(words) == 0
-    folder = tmp_path / f"figure1-{configuration}"
+    title = f"figure1-{configuration}-{figure1.QUICK_SIZE}"
+    folder = tmp_path / title
     known = methods(CONFIGURATIONS[configuration])
     assert {path.stem for path in folder.glob("*.csv")} == set(known)
     for name, method in known.items():
@@ -41,7 +44,7 @@ def test_quick_figure1(configuration, tmp_path, capsys) -> None:
             assert gap == pytest.approx(primal - dual, abs=1e-5)
             assert gap >= 0.0
 
-    _, rows = read_csv(tmp_path / f"figure1-{configuration}.csv")
+    _, rows = read_csv(tmp_path / f"{title}.csv")
     last = {row["method"]: row for row in rows}  # the rows of a method are in order
     for row in rows:
         assert -1e-6 <= float(row["accuracy_min"]) <= float(row["accuracy"])
@@ -50,9 +53,9 @@ def test_quick_figure1(configuration, tmp_path, capsys) -> None:
     assert float(last["mirror-prox-online"]["gap"]) < 5e-2
     for axis in ("seconds", "iterations"):
         for suffix in ("png", "svg"):
-            assert (tmp_path / f"figure1-{configuration}-{axis}.{suffix}").stat().st_size > 10_000
+            assert (tmp_path / f"{title}-{axis}.{suffix}").stat().st_size > 10_000
 
-    picture = tmp_path / f"figure1-{configuration}-seconds.png"
+    picture = tmp_path / f"{title}-seconds.png"
     picture.unlink()
     assert main([*words, "--draw"]) == 0
     assert picture.exists()
@@ -62,6 +65,62 @@ def test_quick_figure1(configuration, tmp_path, capsys) -> None:
     assert main(words) == 0
     assert capsys.readouterr().err.count("found") == len(known)
     assert before == {path: path.read_bytes() for path in folder.glob("*.csv")}
+
+
+RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+
+
+def test_another_size_has_files_of_its_own(tmp_path, capsys) -> None:
+    """A run beside the committed files of the paper's size leaves them and their picture alone."""
+    shutil.copytree(RESULTS / "figure1-authors", tmp_path / "figure1-authors")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.csv")}
+    words = ["reproduce", "figure1", "--output", str(tmp_path)]
+    small = [*words, "--size", "12", "--methods", "full-smd", "mirror-descent", "--repetitions",
+             "2", "--budget", "0.01"]  # fmt: skip
+    assert main(small) == 0
+    assert "authors' numbers" not in capsys.readouterr().out
+    assert before == {path: path.read_bytes() for path in before}
+    assert {path.stem for path in (tmp_path / "figure1-authors-12").iterdir()} == {
+        "full-smd", "mirror-descent"
+    }  # fmt: skip
+    about, rows = read_csv(tmp_path / "figure1-authors-12" / "full-smd.csv")
+    assert (about["size"], rows[0]["iterations"]) == ("12", "10")
+    assert "--size 12 " in about["command"]
+    pictures = [f"figure1-authors-12-{axis}.svg" for axis in ("seconds", "iterations")]
+    for picture in pictures:
+        text = (tmp_path / picture).read_text()
+        assert "n = d = k = 12, lam = 0.0833333" in text
+        assert "numbers" not in text
+        assert "natural scale" not in text
+
+    assert main([*words, "--draw"]) == 0  # of the paper's size, beside the authors' numbers
+    assert "mirror-prox, authors' numbers" in capsys.readouterr().out
+    text = (tmp_path / "figure1-authors-seconds.svg").read_text()
+    assert "n = d = k = 1000, lam = 0.001" in text
+    assert "gap (ball), natural scale" in text
+    assert "Full-SMD, authors' numbers" in text
+
+    (tmp_path / "figure1-authors-12" / "ssm.csv").write_bytes(
+        (tmp_path / "figure1-authors" / "ssm.csv").read_bytes()
+    )
+    assert main([*words, "--draw", "--size", "12"]) == 1
+    assert "ssm.csv is of size 1000 and not 12" in capsys.readouterr().err
+
+
+def test_the_committed_files_are_those_of_the_methods() -> None:
+    folders = [path for path in RESULTS.glob("figure1-*") if path.is_dir()]
+    assert len(folders) == 4
+    for folder in folders:
+        configuration, _, size = folder.name.removeprefix("figure1-").partition("-")
+        known = methods(CONFIGURATIONS[configuration])
+        assert {path.stem for path in folder.iterdir()} == set(known)
+        for name, method in known.items():
+            about, _ = read_csv(folder / f"{name}.csv")
+            assert about["size"] == (size or "1000")
+            assert about["step"] == method.step
+            # at 1000 mirror descent was run when it still ended at 10^3
+            last = 1000 if name == "mirror-descent" and not size else method.iterations[-1]
+            assert about["iterations"] == f"up to {last}"
 
 
 def test_quick_table1(tmp_path, capsys) -> None:
@@ -93,6 +152,32 @@ def test_best_so_far_and_when_a_gap_was_reached() -> None:
     assert words == ["some", "0.5", "1.5", "-", "-", "-", "-", "-"]
 
 
+def test_slopes_are_those_of_the_decades() -> None:
+    grid = CONFIGURATIONS["paper"].iterations[:8]
+
+    def curve(power: float, first: int = 0, last: int = 8) -> results.Curve:
+        return results.read_curve(
+            [
+                {"iterations": str(T), "seconds": "1", "primal": str(scale * T**power), "dual": "0"}
+                for T in grid[first:last]
+                for scale in (2.0, 3.0)
+            ]
+        )
+
+    curves = {"slow": curve(-0.5), "fast": curve(-1.0)}
+    curves |= {"late": curve(-0.5, first=2), "short": curve(-0.5, last=7)}
+    head, *lines = (line.split() for line in results.slopes(curves))
+    assert head[-6:] == ["1e+02", "1e+03", "1e+04", "1e+05", "1e+06", "3.2e+06"]
+    assert lines == [
+        ["slow", "-0.50", "-0.50", "-0.50", "-", "-", "-"],
+        ["fast", "-1.00", "-1.00", "-1.00", "-", "-", "-"],
+        ["late", "-", "-0.50", "-0.50", "-", "-", "-"],
+        ["short", "-0.50", "-0.50", "-", "-", "-", "-"],
+    ]
+    bend = replace(curves["slow"], gap=[np.array([max(100.0 / T, 0.1) * T**-1e-3]) for T in grid])
+    assert results.slopes({"bend": bend})[1].split()[1:4:2] == ["-1.00", "0.00"]
+
+
 def test_growth_is_the_exponent() -> None:
     rows = [
         {"size": size, "iterations": T, "seconds": T * size**1.25}
@@ -122,6 +207,9 @@ def test_iterations_are_those_of_the_paper() -> None:
     for name in ("full-smd", "ssm", "mirror-prox"):
         assert authors[name].iterations == curves[name].iterations.tolist()
     assert methods(CONFIGURATIONS["paper"])["ssm"].iterations[-1] == 10**5
+    for configuration in CONFIGURATIONS.values():
+        for name in ("full-smd", "full-smd-online", "partial-online", "mirror-descent"):
+            assert methods(configuration)[name].iterations == configuration.iterations
     assert set(BUDGETS) == set(methods(CONFIGURATIONS["paper"]))
 
 
@@ -223,3 +311,22 @@ def test_only_full_has_no_budget() -> None:
     assert set(figure1.plan("paper", full=True).budgets.values()) == {None}
     assert figure1.plan("paper").budgets == BUDGETS
     assert set(figure1.plan("paper", budget=7.0).budgets.values()) == {7.0}
+
+
+def test_the_default_solver_reaches_the_optimum_of_the_ball_where_that_is_on_its_boundary() -> None:
+    task = figure1.plan("authors", size=50)
+    setting = task.configuration.figure1(task.size, task.seed)
+    rows = run_method(task.methods["default"], setting, 1, None, silent)
+    assert rows[-1].gap <= ACCURATE
+    assert rows[-1].certifies == "ball"
+    # without the ball it ends at a lower value, outside
+    free = run_method(methods(task.configuration)["default"], setting, 1, None, silent)
+    assert rows[-1].dual > max(row.dual for row in free) + 1e-3
+    assert figure1.plan("authors").methods["default"].penalised
+
+
+def test_only_the_size_of_the_paper_is_not_in_the_names() -> None:
+    assert figure1.plan("paper").title == figure1.plan("paper", size=1000).title == "figure1-paper"
+    assert figure1.plan("authors", size=50).title == "figure1-authors-50"
+    assert figure1.plan("paper", quick=True).title == "figure1-paper-120"
+    assert figure1.plan("paper", size=50).budgets == BUDGETS

@@ -46,6 +46,7 @@ REPRODUCE = """examples:
   fenchel reproduce table1 --quick
   fenchel reproduce table1 --configuration paper --output results
   fenchel reproduce figure1 --configuration authors --methods full-smd mirror-prox
+  fenchel reproduce figure1 --configuration paper --size 50 --full
 
 --configuration paper has the settings printed in the paper, authors those of its authors'
 program (they differ). Every method of figure1 has a budget of CPU seconds, and ends at the most
@@ -178,6 +179,12 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         help="for the results (default: reproduce-output)",
     )
     add("--quick", action="store_true", help="a small problem, in seconds")
+    add(
+        "--size",
+        type=_positive(int),
+        metavar="N",
+        help="n = d = k of figure1, with lam = 1/N (default: 1000; --quick has its own, 120)",
+    )
     add("--full", action="store_true", help="figure1 without budgets: many hours")
     add(
         "--repetitions",

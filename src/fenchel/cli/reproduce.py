@@ -11,7 +11,10 @@ from fenchel.reproduce import figure1, figure1_plot, results, table1
 from fenchel.reproduce.records import facts
 
 #: Options that only one of the two has a use for.
-OWN = {"table1": ("sizes",), "figure1": ("methods", "budget", "full", "draw")}
+OWN = {"table1": ("sizes",), "figure1": ("size", "methods", "budget", "full", "draw")}
+
+#: Options that exclude each other.
+CONTRADICTIONS = (("full", "quick"), ("full", "budget"), ("quick", "size"))
 
 
 def run(options: Namespace) -> int:
@@ -30,9 +33,9 @@ def _check_options(options: Namespace) -> None:
         for name in names:
             if what != options.what and getattr(options, name):
                 raise ValueError(f"--{name} is an option of {what} only: leave it out")
-    for name in ("quick", "budget"):
-        if options.full and getattr(options, name):
-            raise ValueError(f"--full and --{name} contradict each other: leave one out")
+    for one, other in CONTRADICTIONS:
+        if getattr(options, one) and getattr(options, other):
+            raise ValueError(f"--{one} and --{other} contradict each other: leave one out")
 
 
 def _table1(options: Namespace, output: Path) -> int:
@@ -56,6 +59,7 @@ def _figure1(options: Namespace, output: Path) -> int:
         options.configuration,
         quick=options.quick,
         full=options.full,
+        size=options.size,
         repetitions=options.repetitions,
         budget=options.budget,
         seed=options.seed,
@@ -63,22 +67,23 @@ def _figure1(options: Namespace, output: Path) -> int:
     )
     if not options.draw:
         figure1.run(task, output, note, command(options))
-    curves = results.read_curves(output / task.title)
+    files = output / task.title
+    curves = results.read_curves(files, task.size)
     if not curves:
-        raise ValueError(f"{output / task.title} holds no results: run without --draw first")
+        raise ValueError(f"{files} holds no results: run without --draw first")
     about = facts(task.seed, command(options), configuration=options.configuration, size=task.size)
     say(str(results.summarise(curves, output / f"{task.title}.csv", about)))
     # the authors' numbers belong to their settings, and to their size
-    comparable = options.configuration == "authors" and not options.quick
+    comparable = options.configuration == "authors" and task.size == figure1.SIZE
     theirs = results.authors_curves() if comparable else {}
     try:
-        for path in figure1_plot.draw(curves, theirs, output, options.configuration, task.size):
+        for path in figure1_plot.draw(curves, theirs, files, options.configuration, task.size):
             say(str(path))
     except MissingExtraError as error:
         note(f"no pictures: {error}")
     theirs = {f"{name}, authors' numbers": curve for name, curve in theirs.items()}
-    for line in [*results.reached(curves | theirs), "", *results.after(curves | theirs)]:
-        say(line)
+    tables = (results.reached, results.after, results.slopes)
+    say("\n\n".join("\n".join(table(curves | theirs)) for table in tables))
     return EXIT.OK
 
 
@@ -86,7 +91,7 @@ def command(options: Namespace) -> str:
     """What to type for the same result; the folder of the output does not matter."""
     words = ["fenchel", "reproduce", options.what, "--configuration", options.configuration]
     words += [f"--{flag}" for flag in ("quick", "full", "draw") if getattr(options, flag)]
-    for name in ("repetitions", "methods", "budget", "sizes"):
+    for name in ("size", "repetitions", "methods", "budget", "sizes"):
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]

@@ -1,7 +1,8 @@
 """Figure 1 of the paper: error against runtime and against iterations.
 
 Each method writes a file of its own, so that methods can run side by side and a run that was
-interrupted goes on where it was; :mod:`fenchel.reproduce.results` reads them.
+interrupted goes on where it was; :mod:`fenchel.reproduce.results` reads them. A size other than
+that of the paper is in the names of its files, so that no two sizes meet in a picture.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Plan:
 
     @property
     def title(self) -> str:
-        return f"figure1-{self.configuration.name}"
+        """The name of the folder, and what the names of the other files begin with."""
+        size = "" if self.size == SIZE else f"-{self.size}"
+        return f"figure1-{self.configuration.name}{size}"
 
 
 def plan(
@@ -49,6 +52,7 @@ def plan(
     *,
     quick: bool = False,
     full: bool = False,
+    size: int | None = None,
     repetitions: int | None = None,
     budget: float | None = None,
     seed: int = 0,
@@ -56,10 +60,15 @@ def plan(
 ) -> Plan:
     """The plan of a mode: quick, as far as the budgets of the methods go, or full without budgets.
 
-    ``budget`` replaces the CPU seconds of every method.
+    ``size`` replaces n = d = k, and ``budget`` the CPU seconds of every method.
     """
+    if size is not None and size < 2:
+        raise ValueError(f"size must be 2 or more, found {size}: it is the number of classes, too.")
+    size = size or (QUICK_SIZE if quick else SIZE)
     chosen = CONFIGURATIONS[configuration]
     known = methods(chosen)
+    if size != SIZE:  # the solution need not lie inside the ball
+        known["default"] = replace(known["default"], penalised=False)
     wanted = list(known) if names is None else list(names)
     for name in wanted:
         if name not in known:
@@ -74,7 +83,7 @@ def plan(
     }
     return Plan(
         chosen,
-        QUICK_SIZE if quick else SIZE,
+        size,
         (2 if quick else chosen.repetitions) if repetitions is None else repetitions,
         budgets,
         seed,

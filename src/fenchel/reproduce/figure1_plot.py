@@ -1,4 +1,8 @@
-"""The pictures of Figure 1: error in natural and in log-log scale, with the authors' numbers."""
+"""The pictures of Figure 1: error in natural and in log-log scale, with the authors' numbers.
+
+The natural scale is that of the paper's picture, so another size is drawn in log-log scale only,
+with lines that fall as the theory says.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from fenchel.exceptions import require
 from fenchel.plotting import save_figure
 from fenchel.reproduce.configurations import CONFIGURATIONS
+from fenchel.reproduce.figure1 import SIZE
 from fenchel.reproduce.methods import methods
 from fenchel.reproduce.records import styled
 from fenchel.reproduce.results import Curve, lower_bound
@@ -37,6 +42,9 @@ AUTHORS_OPTIMUM = 0.3374
 NATURAL_ERROR, NATURAL_SECONDS, NATURAL_ITERATIONS = 6.0, 500.0, 4000.0
 NATURAL_GAP = {"authors": 6.0, "paper": 20.0}
 
+#: Lines beside the gaps: the power of T, its name, and the first and last T.
+GUIDES = ((-0.5, r"$1/\sqrt{T}$", 1e3, 1e6), (-1.0, "$1/T$", 10.0, 3e3))
+
 #: Errors below this are not drawn in log-log scale.
 SMALLEST = 5e-5
 
@@ -44,18 +52,21 @@ SMALLEST = 5e-5
 def draw(
     curves: dict[str, Curve],
     theirs: dict[str, Curve],
-    output: Path,
+    files: Path,
     configuration: str,
     size: int,
 ) -> list[Path]:
-    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers."""
+    """Two pictures, against seconds and against iterations; ``theirs`` are the authors' numbers.
+
+    ``files`` is what their names begin with.
+    """
     optimum = lower_bound(curves)
     paths = []
     for axis in ("seconds", "iterations"):
         with styled():
             figure = _picture(curves, theirs, optimum, configuration, axis, size)
             paths += [
-                save_figure(figure, output / f"figure1-{configuration}-{axis}.{suffix}")
+                save_figure(figure, files.with_name(f"{files.name}-{axis}.{suffix}"))
                 for suffix in FORMATS
             ]
     return paths
@@ -69,20 +80,25 @@ def _picture(
     axis: str,
     size: int,
 ) -> Any:
-    figure = require("matplotlib.figure", "plot").Figure(figsize=(10.0, 8.2), layout="constrained")
-    axes = figure.subplots(2, 2)
+    scales = ("natural", "log-log") if size == SIZE else ("log-log",)
+    panels = [(quantity, scale) for quantity in ("accuracy", "gap") for scale in scales]
+    height = 0.6 + 3.8 * len(scales)
+    figure = require("matplotlib.figure", "plot").Figure(
+        figsize=(10.0, height), layout="constrained"
+    )
+    axes = figure.subplots(len(scales), 2).ravel()
     labels = {name: m.label for name, m in methods(CONFIGURATIONS[configuration]).items()}
-    for row, quantity in enumerate(("accuracy", "gap")):
-        for column, scale in enumerate(("natural", "log-log")):
-            panel = axes[row, column]
-            for name in [name for name in LOOKS if name in curves]:
-                values = _values(curves[name], quantity, optimum)
-                _curve(panel, curves[name], axis, values, LOOKS[name], labels[name])
-            for name, curve in theirs.items():
-                values = _values(curve, quantity, AUTHORS_OPTIMUM)
-                _their_curve(panel, curve, axis, values, LOOKS[name][0], labels[name])
-            _axes(panel, quantity, axis, scale, curves, configuration)
-    handles, names = axes[0, 1].get_legend_handles_labels()
+    for panel, (quantity, scale) in zip(axes, panels, strict=True):
+        for name in [name for name in LOOKS if name in curves]:
+            values = _values(curves[name], quantity, optimum)
+            _curve(panel, curves[name], axis, values, LOOKS[name], labels[name])
+        for name, curve in theirs.items():
+            values = _values(curve, quantity, AUTHORS_OPTIMUM)
+            _their_curve(panel, curve, axis, values, LOOKS[name][0], labels[name])
+        _axes(panel, quantity, axis, scale, curves, configuration)
+    if size != SIZE and axis == "iterations":
+        _guides(axes[-1], curves)
+    handles, names = axes[1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4)
     who = "the authors' program" if configuration == "authors" else "the paper as printed"
     figure.suptitle(
@@ -119,6 +135,16 @@ def _their_curve(
     panel.plot(getattr(curve, axis), mean, color=color, linestyle=":", linewidth=0.9, marker="s",
                markersize=4.5, markerfacecolor="none", markeredgewidth=0.9,
                label=f"{label}, authors' numbers")  # fmt: skip
+
+
+def _guides(panel: Any, curves: dict[str, Curve]) -> None:
+    """From the largest mean gap of a first point down."""
+    top = max(float(curve.gap[0].mean()) for curve in curves.values())
+    for power, name, first, last in GUIDES:
+        end = top * (last / first) ** power
+        panel.plot([first, last], [top, end], color="#888888", linestyle=":", linewidth=1.1)
+        panel.annotate(name, (last, end), xytext=(3, 0), textcoords="offset points",
+                       color="#666666", va="center")  # fmt: skip
 
 
 def _axes(

@@ -47,7 +47,7 @@ class Method:
     random : repeated with other seeds, or deterministic and run once.
     by_horizon : the step depends on the number of iterations, so that every point of the curve
         is a run of its own; otherwise one run is read at all of them.
-    penalised : the solver works without the ball (its optimum lies inside).
+    penalised : the solver works without the ball (at the paper's size its optimum lies inside).
     last : the last iterate is reported, and not the average.
     own_checks : the curve has points where the solver lets itself be checked.
     """
@@ -72,9 +72,9 @@ def methods(configuration: Configuration) -> dict[str, Method]:
     Full-SMD, partial sampling and Mirror Prox. And the solver that ``solver="auto"`` chooses.
     """
     T = configuration.iterations
-    few = [t for t in T if t <= MIRROR_PROX_LIMIT]
     ssm = [t for t in T if t <= SSM_LIMIT]
-    prox = sorted({round(10 ** (i / 10)) for i in range(35)} - {3162})  # as the authors read it
+    prox = sorted({round(10 ** (i / 10)) for i in range(36)})  # as the authors read it
+    prox = [t for t in prox if t <= MIRROR_PROX_LIMIT]
     common = [
         Method("default", "default solver", lambda s, t: PrimalDual(), "its own",
                [1000], random=False, penalised=True, own_checks=True),
@@ -95,7 +95,7 @@ def methods(configuration: Configuration) -> dict[str, Method]:
             Method("mirror-prox", "Mirror Prox", lambda s, t: MirrorProx("theory"),
                    "1 / (2 L sqrt(Omega_U Omega_V))", prox, random=False),
             Method("mirror-descent", "mirror descent", lambda s, t: MirrorDescent("theory"),
-                   "th:md-deterministic", few, random=False, by_horizon=True),
+                   "th:md-deterministic", T, random=False, by_horizon=True),
         ]  # fmt: skip
     else:
         own = [
@@ -107,7 +107,7 @@ def methods(configuration: Configuration) -> dict[str, Method]:
             Method("mirror-prox", "Mirror Prox", lambda s, t: MirrorProx(1.0 / s.lipschitz),
                    "1 / Lip", prox, random=False),
             Method("mirror-descent", "mirror descent", lambda s, t: MirrorDescent(),
-                   "inverse-sqrt, our default: their program has none", few, random=False),
+                   "inverse-sqrt, our default: their program has none", T, random=False),
         ]  # fmt: skip
     return {method.name: method for method in common + own}
 

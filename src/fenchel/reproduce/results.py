@@ -61,14 +61,16 @@ def read_curve(rows: list[dict[str, str]]) -> Curve:
     )
 
 
-def read_curves(folder: Path) -> dict[str, Curve]:
-    """All curves of a folder by the name of the method.
+def read_curves(folder: Path, size: int) -> dict[str, Curve]:
+    """All curves of a folder by the name of the method; all have to be of this size.
 
     The default solver returns the best points that it met, and its curve is theirs.
     """
     curves: dict[str, Curve] = {}
     for path in sorted(folder.glob("*.csv")):
-        _, rows = read_csv(path)
+        about, rows = read_csv(path)
+        if about.get("size") != str(size):
+            raise ValueError(f"{path} is of size {about.get('size')} and not {size}: remove it")
         curve = read_curve(rows)
         curves[path.stem] = curve.best_so_far() if path.stem == "default" else curve
     return curves
@@ -133,6 +135,24 @@ def after(curves: dict[str, Curve]) -> list[str]:
         gaps = {T: v.mean() for T, v in zip(curve.iterations, curve.gap, strict=True)}
         lines.append(_line(name, [gaps.get(T) for T in ITERATIONS]))
     return lines
+
+
+def slopes(curves: dict[str, Curve]) -> list[str]:
+    """For every method the slope of log(mean gap) over log(T), fitted in the decade up to a T."""
+    lines = [_line("log-log slope up to iterations", [f"{T:.2g}" for T in ITERATIONS])]
+    for name, curve in curves.items():
+        lines.append(_line(name, [_slope(curve, T) for T in ITERATIONS]))
+    return lines
+
+
+def _slope(curve: Curve, last: int) -> str:
+    """A dash where the curve does not cover the decade, which may begin a rounding below it."""
+    T, gap = curve.iterations, np.array([values.mean() for values in curve.gap])
+    here = (0.0999 * last <= T) & (last >= T)
+    if not (T[0] <= 0.1 * last and last in T and here.sum() > 1):
+        return "-"
+    slope = np.polyfit(np.log(T[here]), np.log(gap[here]), 1)[0]
+    return "-" if np.isnan(slope) else f"{round(slope, 2) + 0.0:.2f}"  # no minus before a zero
 
 
 def _line(name: str, cells: list[Any]) -> str:
