@@ -154,11 +154,13 @@ def test_the_type_of_the_matrix_does_not_matter(instance: Instance, loss: str, s
     narrow = sp.csr_array(dense)
     narrow.indices, narrow.indptr = narrow.indices.astype(np.int32), narrow.indptr.astype(np.int32)
     budget: dict = {"max_passes": 12, "tol": 0.0}
-    if solver == "primal-dual" and instance.radius is not None:
-        budget = {"tol": 1e-8}  # rough solutions are not the same, nor are the next multipliers
+    if solver in ("primal-dual", "proximal-newton"):
+        budget = {"tol": 1e-8}  # one type may need a step more where the curvature is singular
     results = [solve(replace(instance, X=X), loss, solver, **budget) for X in (dense, wide, narrow)]
-    assert results[1].primal == results[2].primal  # the same sums in the same order
-    assert results[1].dual == results[2].dual
+    # the same sums in the same order; where arrays lie in memory decides about a last bit of the
+    # sampled solvers in one run of some hundreds, with one type of the indices too
+    assert results[1].primal == pytest.approx(results[2].primal, rel=1e-12, abs=1e-15)
+    assert results[1].dual == pytest.approx(results[2].dual, rel=1e-12, abs=1e-15)
     scale = max(1.0, results[0].primal, abs(results[0].dual))
     assert results[1].primal == pytest.approx(results[0].primal, abs=1e-6 * scale)
     assert results[1].dual == pytest.approx(results[0].dual, abs=1e-6 * scale)
