@@ -341,3 +341,17 @@ def test_a_rough_point_has_no_model_worth_its_price() -> None:
     state = method.init(problem, None, np.random.default_rng(0), 1)
     assert method.sharpened(state) is None
     assert state.step is None
+
+
+def test_a_rough_point_is_not_asked_for_the_dual_point_of_a_model() -> None:
+    """Nor certified for its sake: only a gap near the goal is worth a certificate then."""
+    problem, solver = make_problem(BY_NAME["three-classes"], "softmax"), ProximalNewton()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    solver.advance(state, 2)
+    state.gap_by_class, state.rough = 0.05, False
+    assert not solver.is_far(state, 1e-3, 0.1)  # near enough to be sharpened
+    assert solver.sharpened(state) is not None
+    state.rough = True
+    assert solver.is_far(state, 1e-3, 0.1)
+    assert not solver.is_far(state, 0.04, 0.1)
+    assert solver.sharpened(state) is None
