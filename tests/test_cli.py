@@ -19,6 +19,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 import fenchel
 from fenchel.cli import main
 from fenchel.cli.data import read
+from fenchel.interrupts import deferred_interrupts
 
 COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
 
@@ -392,6 +393,33 @@ def test_an_interrupt_while_it_starts_is_one_line() -> None:
     said = [line for line in err.splitlines() if not line.startswith("import time:")]
     assert said == ["fenchel: interrupted: nothing was written"]
     assert (process.returncode, out) == (130, "")
+
+
+def test_an_interrupt_of_an_import_waits_for_its_end() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    steps = []
+
+    def load() -> None:
+        with deferred_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("the rest of the import")
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert steps == ["the rest of the import"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)  # at once again
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_that_the_shell_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with deferred_interrupts():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupted_fit_writes_its_best_model(folder) -> None:

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block for a Ctrl-C that came within it.
+
+    For imports: an interrupt inside the import of an extension module may come out as its
+    ImportError about a broken installation, or be swallowed.
+    """
+    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not listens or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Sequence
 
 from fenchel.cli.terminal import EXIT, complain
+from fenchel.interrupts import deferred_interrupts
 
 __all__ = ["main"]
 
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from fenchel.cli.parser import make_parser  # takes seconds, in which Ctrl-C may come
+    with deferred_interrupts():  # it takes seconds, in which Ctrl-C may come
+        from fenchel.cli.parser import make_parser
 
     try:
         options = make_parser().parse_args(argv)
