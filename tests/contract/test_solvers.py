@@ -44,6 +44,16 @@ def same_points(a: list, b: list) -> bool:
     )
 
 
+def moved(X: Any, offset: int) -> Any:
+    """A copy of X whose entries begin ``offset`` entries behind the start of a cache line."""
+    if sp.issparse(X):
+        return sp.csr_array((moved(X.data, offset), X.indices, X.indptr), shape=X.shape)
+    memory = np.empty(X.size + 16)
+    start = -memory.ctypes.data % 64 // 8 + offset
+    memory[start : start + X.size] = X.ravel()
+    return memory[start : start + X.size].reshape(X.shape)
+
+
 @every_solver
 @every_case
 def test_cutting_a_run_changes_no_bit(name: str, instance: str, loss: str) -> None:
@@ -67,6 +77,18 @@ def test_the_same_seed_gives_the_same_bits(name: str, instance: str, loss: str) 
     assert same_bits(first.V, second.V)
     assert [r.iteration for r in first.history] == [r.iteration for r in second.history]
     assert [r.gap for r in first.history] == [r.gap for r in second.history]
+
+
+@every_solver
+@every_case
+def test_where_the_data_lie_changes_no_bit(name: str, instance: str, loss: str) -> None:
+    case = taken(name, instance, loss)
+    first = solve(case, loss, name, max_passes=20, rng=7)
+    for offset in (1, 2, 4):
+        other = solve(replace(case, X=moved(case.X, offset)), loss, name, max_passes=20, rng=7)
+        assert same_bits(first.U, other.U)
+        assert same_bits(first.V, other.V)
+        assert [r.gap for r in first.history] == [r.gap for r in other.history]
 
 
 @every_solver

@@ -26,7 +26,7 @@ from fenchel.solvers.primal_dual import (
     PrimalDual,
     _pruned,
 )
-from fenchel.solvers.proximal_newton import ProximalNewton
+from fenchel.solvers.proximal_newton import AGAIN, ProximalNewton
 from fenchel.solvers.working_set import violators
 from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
@@ -281,6 +281,54 @@ def test_the_next_penalty_of_a_path_takes_one_model_where_x_is_dense(sparse, mon
         assert_array_equal(method.points(state)[0].V, state.V)
 
 
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("penalties", "part"),
+    [
+        ((0.02, 0.016, 0.0128), AGAIN),
+        ((0.02, 0.0128, 0.01024), AGAIN / 2),
+        ((0.02, 0.019, 0.01), AGAIN),
+        ((0.02, 0.02, 0.016), 0.0),
+        ((0.016, 0.02, 0.016), 0.0),
+        ((0.02, 0.016, 0.016), 0.0),
+        ((0.02, 0.016, 0.0), 0.0),
+    ],
+)
+def test_u_goes_on_along_a_path_as_it_went(penalties, part, sparse) -> None:
+    X, y = load_digits(return_X_y=True)
+    X = sp.csr_array(X[::4] / 16) if sparse else X[::4] / 16
+    problem = Problem.from_data(X, y[::4], loss="sparsemax", lam=penalties[0], fit_intercept=True)
+    method, rng, solutions = ProximalNewton(), np.random.default_rng(0), []
+    state = method.init(problem, None, rng, 1)
+    for lam in penalties[1:]:
+        method.advance(state, 8)
+        solutions.append(method.points(state)[0])
+        start = Start(solutions[-1].U, solutions[-1].V)
+        state = method.follow(state, problem.with_penalty(lam), start, rng, 1)
+    first, second = solutions[0].U, solutions[1].U
+    goes_on = second + (0.0 if sparse else part) * (second - first)
+    goes_on[:-1][goes_on[:-1] * second[:-1] <= 0.0] = 0.0  # the intercept has no penalty
+    U = method.points(state)[0].U
+    np.testing.assert_allclose(U, goes_on, rtol=1e-12, atol=1e-14)
+    Z = problem.design.matmul(U)
+    off = state.Z - Z  # by the mean of the intercept, which no loss sees
+    np.testing.assert_allclose(off, np.broadcast_to(off[0, 0], off.shape), atol=1e-10)
+    np.testing.assert_allclose(state.V, problem.loss.argmax(Z, problem.y), atol=1e-9)
+
+
+def test_the_hinge_loss_and_softmax_begin_a_penalty_at_the_last_solution() -> None:
+    for loss in "hinge", "softmax":
+        problem = make_problem(BY_NAME["three-classes"], loss)
+        method, rng = ProximalNewton(), np.random.default_rng(0)
+        state = method.init(problem, None, rng, 1)
+        for part in 0.8, 0.64:
+            method.advance(state, 4)
+            last = method.points(state)[0]
+            following = problem.with_penalty(part * problem.lam)
+            state = method.follow(state, following, Start(last.U, last.V), rng, 1)
+        assert_array_equal(method.points(state)[0].U, last.U)
+
+
 def test_a_model_that_takes_long_is_given_up_for_the_run(monkeypatch) -> None:
     problem = make_problem(BY_NAME["sparse"], "softmax")
     method = ProximalNewton()
@@ -355,3 +403,48 @@ def test_a_rough_point_is_not_asked_for_the_dual_point_of_a_model() -> None:
     assert solver.is_far(state, 1e-3, 0.1)
     assert not solver.is_far(state, 0.04, 0.1)
     assert solver.sharpened(state) is None
+
+
+def test_rows_that_leave_the_simplex_cost_the_dual_point_of_a_model_little(monkeypatch) -> None:
+    """Brought back, they make V' violate constraints: another model, made at V', repairs that."""
+    X, y = load_digits(return_X_y=True)
+    problem = Problem.from_data(X[::2] / 16, y[::2], loss="softmax", lam=1e-4)
+    optimum = fenchel.solve(X[::2] / 16, y[::2], loss="softmax", lam=1e-4, tol=1e-9).dual
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.LEFT", 1.0)
+    bounds = []
+    for rounds in (1, 3):
+        monkeypatch.setattr("fenchel.solvers.proximal_newton.ROUNDS", rounds)
+        method = ProximalNewton()
+        state = method.init(problem, None, np.random.default_rng(0), 1)
+        V = None
+        while V is None:
+            method.advance(state, 1)
+            V = method.sharpened(state)
+        certificate = certify(problem, method.points(state)[0].U, V)
+        bounds.append((optimum - certificate.dual) / (certificate.primal - optimum))
+    assert bounds[1] < 3.0 < 6.0 < bounds[0]
+
+
+def test_a_step_is_forgotten_where_its_model_grew_and_was_given_up(monkeypatch) -> None:
+    """It belongs to fewer entries than the working set has by then."""
+    problem = make_problem(BY_NAME["three-classes"], "softmax")
+    U = solve(BY_NAME["three-classes"], "softmax", "primal-dual", tol=1e-8).U
+    U[np.abs(U) == np.abs(U)[U != 0.0].min()] = 0.0  # joins the model in its second round
+    method, none = ProximalNewton(), np.empty(0, np.int64)
+    state = method.init(problem, Start(U), np.random.default_rng(0), 1)
+    near = "fenchel.solvers.proximal_newton.near_bounds"
+    monkeypatch.setattr(near, lambda *_: (none, none))
+    minimise, sizes = ProximalNewton._minimise, []
+
+    def given_up(self, state, *arguments):
+        sizes.append(state.entries.u.size)
+        return minimise(self, state, *arguments)[0], 1000 * (len(sizes) > 1)
+
+    monkeypatch.setattr(ProximalNewton, "_minimise", given_up)
+    assert method.sharpened(state) is not None  # the dual point of the first round
+    assert sizes[1] > sizes[0]
+    assert state.stiff
+    assert state.step is None
+    monkeypatch.undo()
+    method.advance(state, 1)
+    assert state.entries.u.size

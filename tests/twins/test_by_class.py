@@ -195,7 +195,7 @@ def test_what_another_penalty_begins_with_belongs_to_the_coefficients(loss: str)
         point = solver.points(state)[0]
         problem = problem.with_penalty(lam)
         state = solver.follow(state, problem, Start(point.U, point.V), rng, 1)
-        Z = problem.design.matmul(point.U)
+        Z = problem.design.matmul(solver.points(state)[0].U)
         Z -= (Z - state.Z).mean(axis=1, keepdims=True)  # no loss sees it
         np.testing.assert_allclose(state.Z, Z, atol=1e-12)
         expected = state.V.copy()

@@ -89,15 +89,16 @@ def test_steps_are_those_of_the_formulas(
 
 def test_products_and_lists() -> None:
     rng = np.random.default_rng(0)
-    for rows in (1, 4, 11):  # with and without a rest after groups of four
+    # with and without a rest after groups of four, and with so many rows that X is cut
+    for rows, d in ((1, 13), (4, 13), (11, 13), (2100, 150)):
         A = rng.standard_normal((6, rows)) * (rng.random((6, rows)) < 0.7)
-        X = rng.standard_normal((rows, 13)) * (rng.random((rows, 13)) < 0.5)
-        lists, csr, out = kernels.nonzeros(A), sp.csr_array(X), np.full((6, 13), np.nan)
+        X = rng.standard_normal((rows, d)) * (rng.random((rows, d)) < 0.5)
+        lists, csr, out = kernels.nonzeros(A), sp.csr_array(X), np.full((6, d), np.nan)
         assert (sp.csr_array(lists[::-1], shape=A.shape).toarray() == A).all()
         kernels.dense_combine(X, *lists, out)
-        np.testing.assert_allclose(out, A @ X, atol=1e-14)
+        np.testing.assert_allclose(out, A @ X, atol=1e-12)
         kernels.sparse_combine(csr.indptr, csr.indices, csr.data, *lists, out)
-        np.testing.assert_allclose(out, A @ X, atol=1e-14)
+        np.testing.assert_allclose(out, A @ X, atol=1e-12)
     A, out = rng.standard_normal((19, 30)), np.empty((30, 19))
     kernels.transpose(A, out)
     assert (out == A.T).all()

@@ -7,7 +7,7 @@ import pytest
 
 from checker import project_onto_simplex
 from fenchel.kernels.l1_ball import ball_threshold
-from fenchel.kernels.partial_sampling import multiply_dual_power
+from fenchel.kernels.partial_sampling import draw_sample, multiply_dual_power
 from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
 from fenchel.kernels.sparsemax import sparsemax
@@ -138,3 +138,15 @@ def test_sparsemax(scale: float) -> None:
         sparsemax(Z, y, V, found)
         np.testing.assert_allclose(V, expected, atol=1e-12 * scale)
         np.testing.assert_allclose(found, losses + 0.5, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("n", [4, 7, 12, 15])
+def test_a_draw_does_not_depend_on_where_arrays_lie(n: int) -> None:
+    """A short loop over arrays close together is not vectorised, and would sum in another order."""
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        weights, memory = rng.random(n), np.empty(2 * n + 64)
+        memory[:n] = rng.random(n)
+        laws = [memory[n + gap : 2 * n + gap] for gap in (0, 1, 2, 64)]
+        draws = [draw_sample(weights, memory[:n], law, 0.5) for law in laws]
+        assert len(set(draws)) == 1

@@ -11,9 +11,11 @@ from fenchel.kernels import l1_newton
 from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.problem import Problem
-from fenchel.solvers import l1_model
+from fenchel.solvers import l1_model, packed_quadratic
 from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian
 from fenchel.solvers.linearised import linearised
+from fenchel.solvers.packed_quadratic import PackedQuadratic
+from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns, Entries, full_gradient, violators
 from instances import BY_NAME
 from support import make_problem
@@ -69,17 +71,16 @@ def test_hessian_in_three_ways(setting, gathered) -> None:
     damping = rng.random(entries.u.size)
     index = entries.klass * D + entries.feature
     H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
-    found = l1_model.hessian(entries.klass, packed, positions, damping)
-    np.testing.assert_allclose(found, H, atol=1e-14)
+    quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
+    np.testing.assert_allclose(quadratic.hessian(), H, atol=1e-14)
     d = rng.standard_normal(index.size)
     out = np.empty_like(d)
     space = np.empty(positions[0].size), np.empty(N)
     everything = np.arange(index.size)
     l1_newton.multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
-    bounds, inverse = l1_model.class_blocks(
-        everything, entries.klass, packed, positions, damping, space[0]
-    )
+    quadratic.begin()
+    bounds, inverse = quadratic.inverse_blocks(everything)
     l1_newton.precondition(bounds, inverse, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
@@ -100,9 +101,9 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
         packed, positions = columns.share(entries, V, w)
     damping, d = rng.random(chosen.size), rng.standard_normal(chosen.size)
     everything, out = np.arange(chosen.size), np.empty(chosen.size)
-    bounds, inverse = l1_model.class_blocks(
-        everything, entries.klass, packed, positions, damping, np.empty(positions[0].size)
-    )
+    quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
+    quadratic.begin()
+    bounds, inverse = quadratic.inverse_blocks(everything)
     l1_newton.precondition(bounds, inverse, d, out)
     H = full_hessian(X, V, w)[np.ix_(chosen, chosen)] + np.diag(damping)
     same = entries.klass[:, None] == entries.klass[None, :]
@@ -111,9 +112,9 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
 
 def test_runs_of_a_class_in_pieces() -> None:
     klass = np.array([0, 0, 0, 2, 2, 5])
-    assert l1_model._class_bounds(klass, 3).tolist() == [0, 3, 5, 6]
-    assert l1_model._class_bounds(klass, 2).tolist() == [0, 2, 3, 5, 6]
-    assert l1_model._class_bounds(np.empty(0, np.int64), 2).tolist() == [0]
+    assert packed_quadratic._class_bounds(klass, 3).tolist() == [0, 3, 5, 6]
+    assert packed_quadratic._class_bounds(klass, 2).tolist() == [0, 2, 3, 5, 6]
+    assert packed_quadratic._class_bounds(np.empty(0, np.int64), 2).tolist() == [0]
 
 
 def test_largest_subgradient() -> None:
@@ -214,7 +215,7 @@ def test_a_step_on_a_face_keeps_signs_and_lowers_the_model(damping: float) -> No
         moved, product = np.empty(size), np.empty(size)
         l1_newton.move_on_face(K, slope, now, d, free, 0.4, moved, product)
         for t in l1_model._lengths(now, d, free):
-            expected = l1_model._kept_signs(now, t * d, free) - now
+            expected = l1_model.kept_signs(now, t * d, free) - now
             if (slope + 0.5 * K @ expected) @ expected <= 0.0:
                 break
         lengths.add(t)
@@ -312,14 +313,15 @@ def test_model_is_minimised(setting, gathered, direct, positive) -> None:
     penalty = rng.random(E)
     below = np.full(E, np.inf) if positive else penalty
     before = np.maximum(entries.u, 0.0) if positive else entries.u
-    H = l1_model.hessian(entries.klass, packed, positions, damping)
+    quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
+    H = quadratic.hessian()
     if direct:
         s = l1_model.minimise_dense(H, g, before, penalty, below, 1e-10)
     else:
-        s, _ = l1_model.minimise_packed(
-            entries.klass, packed, positions, g, before, penalty, below, damping, 1e-10,
-            l1_model.Effort(rounds=50, sweeps=5, cg=200, products=0),
-        )  # fmt: skip
+        effort = l1_model.Effort(rounds=50, sweeps=5, cg=200, products=0)
+        s, _ = l1_model.minimise_quadratic(
+            quadratic, g, before, penalty, below, damping, 1e-10, effort
+        )
     u, slope = before + s, g + H @ s
     assert not positive or (u >= 0).all()
     assert (u == 0).any()
@@ -406,3 +408,23 @@ def test_the_gradient_of_all_entries(at_label: float, order: str) -> None:
     np.testing.assert_allclose(full_gradient(problem, V), problem.gradient(V), atol=1e-15)
     sparse = Problem.from_data(sp.csr_array(X), y, lam=0.1)
     assert full_gradient(sparse, V) is None
+
+
+@pytest.mark.parametrize(
+    ("by_rows", "damping", "blas"), [(3.0, 1e-4, True), (2.0, 1e-4, False), (3.0, 1e-9, False)]
+)
+def test_blas_makes_the_hessian_where_it_is_faster_in_its_precision(
+    by_rows, damping, blas, monkeypatch
+) -> None:
+    problem = make_problem(BY_NAME["three-classes"], "sparsemax")
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    method.advance(state, 1)
+    state.hessian, calls = None, []
+    by_blas = Columns.dense_hessian
+    monkeypatch.setattr(KeptHessian, "work", lambda *_: (np.inf, by_rows, 5.0, 1.0))
+    monkeypatch.setattr(
+        Columns, "dense_hessian", lambda *args: calls.append(True) or by_blas(*args)
+    )
+    state.dense_hessian(problem.loss.curvature(state.V, 1.0), damping, 1e9)
+    assert bool(calls) == blas

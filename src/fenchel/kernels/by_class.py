@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from fenchel.kernels.class_blocks import lasting
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.entropy import log_positive
 from fenchel.kernels.exp import exp
 from fenchel.kernels.simplex import SMALLEST
@@ -21,7 +21,7 @@ from fenchel.kernels.simplex import SMALLEST
 TOGETHER = 256
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@kernel(fastmath={"contract", "nsz"})
 def add_columns(Xt, feature, klass, s, Zt):
     """``Zt[l] += s_e Xt[j]`` for every entry e = (j, l)."""
     for e in range(feature.size):
@@ -31,7 +31,7 @@ def add_columns(Xt, feature, klass, s, Zt):
                 z[i] += c * x[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
+@kernel(fastmath={"contract", "nsz", "reassoc"})
 def gradient_by_class(Xt, Vt, y, weights, feature, classes, bounds, out):
     """``out[e] = <Xt[j], weights (Vt - Yt)[l]>`` for every entry; those of a class lie together."""
     residual = np.empty(y.size)
@@ -48,7 +48,7 @@ def gradient_by_class(Xt, Vt, y, weights, feature, classes, bounds, out):
             out[e] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def curvature_by_class(Ht, scale, y, weights, classes, least, lasts, out):
     """The same as ``class_blocks.class_curvature`` for an h by class."""
     k, n = Ht.shape
@@ -74,12 +74,14 @@ def curvature_by_class(Ht, scale, y, weights, classes, least, lasts, out):
                 out[t, i] = scale * weights[i] * p * (1.0 - p) / part[i] * lasting(p)
     for t in range(classes.size):
         row = out[t]
-        mean = least * row.sum()
+        mean = 0.0
         for i in range(n):
-            row[i] += mean * weights[i]
+            mean += row[i]
+        for i in range(n):
+            row[i] += least * mean * weights[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@helper(fastmath={"contract", "nsz"})
 def _tops(Zt, start, top):
     """The largest entry over the classes, of as many samples as ``top`` has."""
     for i in range(top.size):
@@ -90,7 +92,7 @@ def _tops(Zt, start, top):
             top[i] = z[i] if z[i] > top[i] else top[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def softmax_by_class(Zt, y, weights, Vt):
     """``sum_i weights_i (log sum_l exp z_il - z_i,y(i))``, and ``V = exp(Z)`` of sums one."""
     k, n = Zt.shape
@@ -120,7 +122,7 @@ def softmax_by_class(Zt, y, weights, Vt):
     return value if math.isfinite(finite) else np.nan  # the logarithm takes no notice of a NaN
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def smoothed_hinge_by_class(V0t, Zt, eta, y, weights, Vt):
     """``sum_i weights_i max_v <v - y, z> + 1 - v_y - ||v - v0||^2 / (2 eta)``, and its v.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import kernel
 from fenchel.kernels.curvature import residual_of
 from fenchel.kernels.gram import weighted_products
 from fenchel.kernels.l1_newton import shrunk
@@ -20,7 +20,7 @@ from fenchel.kernels.simplex import SMALLEST
 BLOCK = 32
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lasting(p):
     """How much more than ``p (1 - p)`` the curvature of a logistic loss is on a long way upwards.
 
@@ -32,7 +32,7 @@ def lasting(p):
     return abs(1.0 - 2.0 * p) / (2.0 * abs(math.log(p / (1.0 - p))) * p * (1.0 - p))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def one_over_row_sums(H, out):
     """``out_i = 1 / sum_l h_il``, or 0 for a row without any."""
     for i in range(H.shape[0]):
@@ -40,7 +40,7 @@ def one_over_row_sums(H, out):
         out[i] = 1.0 / total if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def curved_rows(H, flat):
     """The row sums, and the rows with more than the part ``flat`` of theirs beside the largest."""
     sums, rows, count = np.empty(H.shape[0]), np.empty(H.shape[0], np.int64), 0
@@ -54,7 +54,7 @@ def curved_rows(H, flat):
     return sums, rows[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
     """``out[t, i] = scale weights_i (h_il - h_il^2 / sum_m h_im)`` for class l = ``classes[t]``.
 
@@ -86,18 +86,20 @@ def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
             out[t, i] += least * mean * weights[i]
 
 
-@njit(cache=True, nogil=True)
-def small_blocks(Xt, feature, bounds, curvature, limit, offset, out):
-    """The blocks ``M diag(curvature[t]) M^T``, M the features of a class, up to ``limit`` rows."""
-    n, x = Xt.shape[1], Xt.reshape(-1)
+@kernel()
+def small_blocks(x, starts, bounds, curvature, limit, offset, out):
+    """The blocks ``M diag(curvature[t]) M^T`` of up to ``limit`` rows, M the features of a class.
+
+    Those are what x holds from ``starts`` on.
+    """
     for t in range(bounds.size - 1):
         low, high = bounds[t], bounds[t + 1]
         if high - low <= limit:
             K = out[offset[t] : offset[t + 1]].reshape((high - low, high - low))
-            weighted_products(x, feature[low:high] * n, curvature[t], K)
+            weighted_products(x, starts[low:high], curvature[t], K)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def weighted_columns(Xt, feature, part, code, scale, start, out):
     """``out_e = scale_e part[code_e] Xt[feature_e]`` for samples from ``start`` on."""
     for e in range(feature.size):
@@ -106,7 +108,7 @@ def weighted_columns(Xt, feature, part, code, scale, start, out):
             row[i] = scale[e] * p[i] * x[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_blocks(H, blocks, offset, bounds):
     """Add the blocks to H, of which the lower triangle is given, and fill in the upper one."""
     for t in range(bounds.size - 1):
@@ -120,7 +122,7 @@ def add_blocks(H, blocks, offset, bounds):
             H[b, a] = H[a, b]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol, s):
     """Minimise ``<g, s> + scale/2 s^T K s + penalty |u + s|``, K the block of every class.
 
@@ -160,7 +162,7 @@ def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol
     return quadratic / scale
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_diagonals(indptr, indices, data, feature, bounds, curvature, out):
     """The diagonals of the blocks of columns in CSC form."""
     for t in range(bounds.size - 1):
@@ -171,7 +173,7 @@ def sparse_diagonals(indptr, indices, data, feature, bounds, curvature, out):
                 out[e] += data[q] * data[q] * h[indices[q]]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_class_steps(
     indptr, indices, data, feature, bounds, curvature, diagonal, added,
     scale, g, u, penalty, below, sweeps, tol, s,
@@ -222,7 +224,7 @@ def sparse_class_steps(
     return quadratic
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def products_at(Xt, Rt, feature, klass, out):
     """``out[e] = <Xt[j], Rt[l]>`` for every entry e = (j, l)."""
     for e in range(feature.size):
@@ -233,7 +235,7 @@ def products_at(Xt, Rt, feature, klass, out):
         out[e] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_products_at(indptr, indices, data, V, y, weights, feature, klass, out):
     """``out[e] = <X(:,j), diag(weights) (V - Y)(:,l)>`` for every entry, X in CSC form."""
     for e in range(feature.size):
@@ -245,7 +247,7 @@ def sparse_products_at(indptr, indices, data, V, y, weights, feature, klass, out
         out[e] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_sparse_product(indptr, indices, data, feature, klass, s, Z):
     """``Z += X S`` for the matrix S with values s at the entries, X in CSC form."""
     for e in range(feature.size):
@@ -254,7 +256,7 @@ def add_sparse_product(indptr, indices, data, feature, klass, s, Z):
                 Z[indices[q], klass[e]] += s[e] * data[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_residual(
     V: np.ndarray, y: np.ndarray, weights: np.ndarray, start: int, R: np.ndarray
 ) -> None:
@@ -268,7 +270,7 @@ def dense_residual(
             R[i, y[i] - start] -= w
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def linearise(V, H, D):
     """``D <- V + H D - H <H, D> / sum(H)``, row by row; returns how many rows had to be repaired.
 
@@ -296,7 +298,7 @@ def linearise(V, H, D):
     return repaired
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def n_residuals(V: np.ndarray, y: np.ndarray) -> int:
     """How many entries of ``V - Y`` are not zero."""
     n, k = V.shape
@@ -309,7 +311,7 @@ def n_residuals(V: np.ndarray, y: np.ndarray) -> int:
     return count
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@kernel(fastmath={"contract", "nsz"})
 def add_row_products(
     X: np.ndarray, V: np.ndarray, y: np.ndarray, weights: np.ndarray, G: np.ndarray
 ) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 #: Classes of a row that are asked for the common value, where finding none costs little.
 VOTERS = 15
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def common_values(V: np.ndarray, y: np.ndarray, common: np.ndarray) -> int:
     """Set ``common_i`` to the value of most wrong classes in row i; count those with another.
 
@@ -32,7 +33,7 @@ def common_values(V: np.ndarray, y: np.ndarray, common: np.ndarray) -> int:
     return others
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _value_of_most(v, y):
     """The value of most wrong classes of a row, by the vote of a few of them."""
     value, votes = 0.0, 0
@@ -45,7 +46,7 @@ def _value_of_most(v, y):
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def residual_beside_common(V, y, weights, most):
     """``diag(weights) (V - Y)`` by rows, as ``column_i`` in every class and a few other values.
 

@@ -9,13 +9,14 @@ curvature at all: with sparse dual points nearly everything is zero and is left 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 #: Entries of a row that are looked at together: most are zero.
 STRIDE = 32
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+@helper(fastmath={"nsz", "reassoc"})
 def _sum(a: np.ndarray) -> float:
     total = 0.0
     for l in range(a.size):
@@ -23,7 +24,7 @@ def _sum(a: np.ndarray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def residual_of(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> int:
     """The non-zeros of ``v - e_y`` for a row v of the simplex, and how many there are."""
     count = 0
@@ -38,7 +39,7 @@ def residual_of(v: np.ndarray, y: int, index: np.ndarray, value: np.ndarray) -> 
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def residual_rows(
     V: np.ndarray, y: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,7 +58,7 @@ def residual_rows(
     return pointer, klass, value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def residual_columns(
     V: np.ndarray, y: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -86,7 +87,7 @@ def residual_columns(
     return pointer, row, value
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _positive(h: np.ndarray, index: np.ndarray) -> int:
     """The places of the positive entries of a row without negative ones, and how many they are."""
     count = 0
@@ -100,7 +101,7 @@ def _positive(h: np.ndarray, index: np.ndarray) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def curvature_columns(
     H: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -142,7 +143,7 @@ def curvature_columns(
     return pointer, row, weight, share
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def curvature_everywhere(
     H: np.ndarray, weights: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -169,7 +170,7 @@ def curvature_everywhere(
     return row, weight, share
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_gradient(
     Xt: np.ndarray,
     feature: np.ndarray,
@@ -188,7 +189,7 @@ def dense_gradient(
         out[e] = s
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_gradient(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -219,7 +220,7 @@ def sparse_gradient(
         out[e] = s
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_pack(
     Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, pointer: np.ndarray, row: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -238,7 +239,7 @@ def dense_pack(
     return start, position, x
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_pack(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -279,7 +280,7 @@ def sparse_pack(
     return start, position[:q], x[:q]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_product(
     Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, s: np.ndarray, k: int
 ) -> np.ndarray:
@@ -293,7 +294,7 @@ def dense_product(
     return np.ascontiguousarray(out.T)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def drop_unused(
     position: np.ndarray, row: np.ndarray, weight: np.ndarray, share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

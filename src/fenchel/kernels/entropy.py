@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.exp import _bits, _double
 from fenchel.kernels.simplex import SMALLEST
 
@@ -28,7 +29,7 @@ def _shift_right_52(typingctx, b):
     )
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True, error_model="numpy")
+@helper(fastmath={"contract"}, forceinline=True, error_model="numpy")
 def log_positive(x: float) -> float:
     """log x for a normal, positive, finite x, in plain arithmetic that vectorises."""
     # x = m 2^exponent with m in [sqrt(1/2), sqrt 2)
@@ -51,7 +52,7 @@ def log_positive(x: float) -> float:
     return exponent * _LN2 + 2.0 * s * (1.0 + q * p)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def kl_rows(X: np.ndarray, X0: np.ndarray, out: np.ndarray) -> None:
     """``out_i = sum_l x log(x / x0) - x + x0``; entries below SMALLEST count as SMALLEST."""
     n, k = X.shape

@@ -7,8 +7,10 @@ arithmetic. It differs from numpy's by at most one unit in the last place.
 
 from __future__ import annotations
 
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from fenchel.kernels.compiled import helper, kernel
 
 # Adding 1.5 * 2^52 rounds a double to the nearest integer and leaves that integer in its low bits.
 _ROUND = 6755399441055744.0
@@ -54,7 +56,7 @@ def _double(typingctx, b):
     )
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@helper(fastmath={"contract"}, forceinline=True)
 def _split(x):
     """(e^r, m) with x = m log 2 + r."""
     t = x * _LOG2_E + _ROUND
@@ -73,12 +75,12 @@ def _split(x):
     return 1.0 + (r + r * r * q), _bits(t) - _bits(_ROUND)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@helper(fastmath={"contract"}, forceinline=True)
 def _power_of_two(m):
     return _double(m + 1023 << 52)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp(x: float) -> float:
     """e^x over the whole range: subnormal results, 0, inf and nan come out as in numpy."""
     # In this order of the comparisons a nan survives.
@@ -90,14 +92,14 @@ def exp(x: float) -> float:
     return e_r * _power_of_two(half) * _power_of_two(m - half)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp_bounded(x: float) -> float:
     """e^x for |x| <= 700, which the caller vouches for; outside, the answer is meaningless."""
     e_r, m = _split(x)
     return e_r * _power_of_two(m)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp_small(x: float) -> float:
     """e^x for |x| <= SMALL: Taylor's polynomial of degree 9, without range reduction."""
     q = 1.0 / 362880.0
@@ -111,7 +113,7 @@ def exp_small(x: float) -> float:
     return 1.0 + (x + x * x * q)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp_tiny(x: float) -> float:
     """e^x for |x| <= TINY, by degree 6."""
     q = 1.0 / 720.0
@@ -122,7 +124,7 @@ def exp_tiny(x: float) -> float:
     return 1.0 + (x + x * x * q)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@helper(fastmath={"contract"}, forceinline=True)
 def exp_multiples(c, x, largest, out):
     """out_i = e^(c x_i), where |x_i| <= largest and |c| largest <= 700."""
     if abs(c) * largest <= TINY:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@helper(fastmath={"reassoc", "contract", "nsz"})
 def _four_products(a, b, x, z):
     """``<a, x>, <a, z>, <b, x>, <b, z>``: what is read is used twice."""
     ax = az = bx = bz = 0.0
@@ -18,7 +19,7 @@ def _four_products(a, b, x, z):
     return ax, az, bx, bz
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def weighted_products(x, starts, weight, K):
     """``K = M diag(weight) M^T``, where row a of M is what x holds from ``starts[a]`` on.
 

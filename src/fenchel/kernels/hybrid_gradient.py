@@ -6,13 +6,17 @@ A matrix with few non-zeros is given by class: ``pointer`` (k + 1,), ``index`` a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import kernel
 
 #: Side of the tiles in which an array is transposed.
 TILE = 64
 
+#: Numbers of X that stay in the cache, and the fewest columns that are worth a part of their own.
+CACHED, LEAST_COLUMNS = 1 << 17, 64
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+
+@kernel(fastmath={"contract", "reassoc"})
 def primal_step(
     U: np.ndarray,
     G: np.ndarray,
@@ -37,7 +41,7 @@ def primal_step(
     return moved
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nonzeros(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The non-zeros of every row of A."""
     rows, columns = A.shape
@@ -61,31 +65,38 @@ def nonzeros(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pointer, index, value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@kernel(fastmath={"contract", "reassoc"})
 def dense_combine(
     X: np.ndarray, pointer: np.ndarray, index: np.ndarray, value: np.ndarray, out: np.ndarray
 ) -> None:
-    """``out(l,:) = sum_p value_p X(index_p,:)``, four rows at a time so that out is not re-read."""
+    """``out(l,:) = sum_p value_p X(index_p,:)``, four rows at a time so that out is not re-read.
+
+    Some columns after the others: that part of X stays in the cache, where all of it would not.
+    """
     k, d = out.shape
-    for l in range(k):
-        o = out[l]
-        for j in range(d):
-            o[j] = 0.0
-        p, end = pointer[l], pointer[l + 1]
-        while p + 4 <= end:
-            a0, a1, a2, a3 = value[p], value[p + 1], value[p + 2], value[p + 3]
-            x0, x1, x2, x3 = X[index[p]], X[index[p + 1]], X[index[p + 2]], X[index[p + 3]]
-            for j in range(d):
-                o[j] += a0 * x0[j] + a1 * x1[j] + a2 * x2[j] + a3 * x3[j]
-            p += 4
-        while p < end:
-            a0, x0 = value[p], X[index[p]]
-            for j in range(d):
-                o[j] += a0 * x0[j]
-            p += 1
+    width = max(LEAST_COLUMNS, CACHED // max(1, X.shape[0]))
+    for start in range(0, d, width):
+        some = slice(start, min(start + width, d))
+        for l in range(k):
+            o = out[l, some]
+            for j in range(o.size):
+                o[j] = 0.0
+            p, end = pointer[l], pointer[l + 1]
+            while p + 4 <= end:
+                a0, a1, a2, a3 = value[p], value[p + 1], value[p + 2], value[p + 3]
+                x0, x1 = X[index[p], some], X[index[p + 1], some]
+                x2, x3 = X[index[p + 2], some], X[index[p + 3], some]
+                for j in range(o.size):
+                    o[j] += a0 * x0[j] + a1 * x1[j] + a2 * x2[j] + a3 * x3[j]
+                p += 4
+            while p < end:
+                a0, x0 = value[p], X[index[p], some]
+                for j in range(o.size):
+                    o[j] += a0 * x0[j]
+                p += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_combine(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -107,7 +118,7 @@ def sparse_combine(
                 o[indices[t]] += a * data[t]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def transpose(A: np.ndarray, out: np.ndarray) -> None:
     """``out = A^T``, tile by tile."""
     rows, columns = A.shape
@@ -119,7 +130,7 @@ def transpose(A: np.ndarray, out: np.ndarray) -> None:
                     target[j, i] = source[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def extrapolate(Z_new: np.ndarray, Z: np.ndarray, out: np.ndarray) -> None:
     """``out = 2 Z_new - Z``."""
     rows, columns = Z.shape
@@ -128,7 +139,7 @@ def extrapolate(Z_new: np.ndarray, Z: np.ndarray, out: np.ndarray) -> None:
             out[i, l] = 2.0 * Z_new[i, l] - Z[i, l]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@kernel(fastmath={"contract", "reassoc"})
 def change_of(
     V: np.ndarray, V_new: np.ndarray, Z: np.ndarray, Z_new: np.ndarray, weights: np.ndarray
 ) -> tuple[float, float]:
@@ -146,7 +157,7 @@ def change_of(
     return moved, crossed
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def accumulate(total: np.ndarray, step: float, A: np.ndarray) -> None:
     """``total += step A``."""
     rows, columns = A.shape

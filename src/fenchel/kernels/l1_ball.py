@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+@helper(fastmath={"reassoc"}, error_model="numpy")
 def _sum_above(values: np.ndarray, threshold: float) -> tuple[float, float]:
     """The sum and the number of the values above a threshold."""
     total = number = 0.0
@@ -16,7 +17,7 @@ def _sum_above(values: np.ndarray, threshold: float) -> tuple[float, float]:
     return total, number
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def ball_threshold(values: np.ndarray, radius: float) -> float:
     """The smallest t >= 0 with ``sum max(values - t, 0) <= radius``, for values >= 0.
 

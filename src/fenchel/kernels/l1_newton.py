@@ -10,12 +10,12 @@ the classes share. Positions p stand for the (sample, class) pairs with curvatur
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import weighted_products
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@helper(fastmath={"reassoc", "contract", "nsz"})
 def _slope(e, packed, row, weight, D, mean):
     """Entry e of H s, without damping."""
     start, stop, base, position, x = packed
@@ -34,7 +34,7 @@ def _slope(e, packed, row, weight, D, mean):
     return g
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _move(e, delta, packed, row, share, D, mean):
     """Keep D and mean up to date when entry e moves by delta."""
     start, stop, base, position, x = packed
@@ -53,23 +53,22 @@ def _move(e, delta, packed, row, share, D, mean):
             mean[row[p]] += share[p] * x[q] * delta
 
 
-@njit(cache=True, nogil=True)
-def model_value(g, u, penalty, damping, s, row, weight, D, mean):
+@kernel()
+def half_square(row, weight, D, mean):
+    """``sum_p weight_p D_p (D_p - mean_i(p)) / 2``."""
     total = 0.0
-    for e in range(u.size):
-        total += (g[e] + 0.5 * damping[e] * s[e]) * s[e] + penalty[e] * abs(u[e] + s[e])
     for p in range(row.size):
-        total += 0.5 * weight[p] * D[p] * (D[p] - mean[row[p]])
-    return total
+        total += weight[p] * D[p] * (D[p] - mean[row[p]])
+    return 0.5 * total
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def shrunk(value, above, below):
     """``value`` moved towards zero: by ``above`` where it is positive, else by ``below``."""
     return max(value - above, 0.0) if value > 0.0 else min(value + below, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def largest_subgradient(g, u, penalty, below):
     """The largest entry, by size, of the smallest subgradient of ``<g, .> + penalty |.|`` at u.
 
@@ -88,7 +87,7 @@ def largest_subgradient(g, u, penalty, below):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean):
     """One pass of coordinate descent; returns the largest ``|change| * curvature``.
 
@@ -108,7 +107,7 @@ def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
     return largest
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@helper(fastmath={"reassoc", "contract", "nsz"})
 def _dot(e, packed, values):
     """The values of X of entry e times those at its positions."""
     start, stop, base, position, x = packed
@@ -125,7 +124,7 @@ def _dot(e, packed, values):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def multiply(face, packed, positions, damping, d, D, mean, out):
     """``out = H d`` on the face; D and mean are working space.
 
@@ -155,7 +154,7 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
         out[b] = damping[face[b]] * d[b] + _dot(face[b], packed, D)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _weigh(e, packed, positions, space):
     """``space = x weight (1 - share)`` at the positions of entry e."""
     start, stop, base, position, x = packed
@@ -173,7 +172,7 @@ def _weigh(e, packed, positions, space):
             space[p] = x[q] * weight[p] * (1.0 - share[p])
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _common_positions(members, packed):
     """The first position of entries that all have the same ones, neighbours; -1 if they do not."""
     start, stop, base, position, _ = packed
@@ -190,13 +189,29 @@ def _common_positions(members, packed):
     return first
 
 
-@njit(cache=True, nogil=True)
+@helper()
+def inverted(K):
+    """Replace K by its inverse: Gauss-Jordan without pivoting, because K is positive definite."""
+    size = K.shape[0]
+    for c in range(size):
+        pivot = 1.0 / K[c, c]
+        K[c, c] = 1.0
+        for b in range(size):
+            K[c, b] *= pivot
+        for a in range(size):
+            if a != c:
+                factor = K[a, c]
+                K[a, c] = 0.0
+                for b in range(size):
+                    K[a, b] -= factor * K[c, b]
+
+
+@kernel()
 def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
     """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
 
-    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. Gauss-Jordan
-    without pivoting: the block is positive definite. ``space`` is zeroed working space, one number
-    for a position.
+    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. ``space`` is
+    zeroed working space, one number for a position.
     """
     start, stop, base, position, x = packed
     _, weight, share = positions
@@ -220,20 +235,10 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
                     space[base[e] + position[q]] = 0.0
         for a in range(size):
             K[a, a] += damping[members[a]]
-        for c in range(size):
-            pivot = 1.0 / K[c, c]
-            K[c, c] = 1.0
-            for b in range(size):
-                K[c, b] *= pivot
-            for a in range(size):
-                if a != c:
-                    factor = K[a, c]
-                    K[a, c] = 0.0
-                    for b in range(size):
-                        K[a, b] -= factor * K[c, b]
+        inverted(K)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def shift(face, change, packed, positions, D, mean):
     """Keep D and mean up to date when the entries of the face move."""
     row, _, share = positions
@@ -241,7 +246,7 @@ def shift(face, change, packed, positions, D, mean):
         _move(face[b], change[b], packed, row, share, D, mean)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def slopes(face, packed, positions, D, mean, out):
     """``out = H s`` on the face, without damping, from D and mean."""
     row, weight, _ = positions
@@ -249,7 +254,7 @@ def slopes(face, packed, positions, D, mean, out):
         out[b] = _slope(face[b], packed, row, weight, D, mean)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def diagonal_of(packed, positions, out):
     """The diagonal of H, without damping."""
     start, stop, base, position, x = packed
@@ -270,7 +275,7 @@ def diagonal_of(packed, positions, out):
         out[e] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scatter(members, packed, low, M):
     """``M[a, p - low] = x`` at the positions p of entry ``members[a]``."""
     start, stop, base, position, x = packed
@@ -280,7 +285,7 @@ def scatter(members, packed, low, M):
             M[a, base[e] + position[q] - low] = x[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scatter_by_row(packed, scale, number, M):
     """``M[e, number_p] = x scale_p`` at the positions p of every entry e."""
     start, stop, base, position, x = packed
@@ -290,7 +295,7 @@ def scatter_by_row(packed, scale, number, M):
             M[e, number[p]] = x[q] * scale[p]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sparse_products(members, packed, weight, low, column, K):
     """``K = M diag(weight) M^T`` for entries of one class; ``column`` is zeroed working space.
 
@@ -312,7 +317,7 @@ def sparse_products(members, packed, weight, low, column, K):
             column[first + position[q]] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def precondition(bounds, inverse, residual, out):
     """``out = blocks^-1 residual`` for the inverses stored one after the other."""
     offset = 0
@@ -326,7 +331,7 @@ def precondition(bounds, inverse, residual, out):
             out[a] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_sweep(H, slope, u, s, penalty, below):
     """One pass of coordinate descent with H at hand; ``slope = g + H s`` is kept up to date."""
     largest = 0.0
@@ -341,7 +346,7 @@ def dense_sweep(H, slope, u, s, penalty, below):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def submatrix(H, index):
     """``H[index][:, index]``."""
     out = np.empty((index.size, index.size))
@@ -352,7 +357,7 @@ def submatrix(H, index):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def move_on_face(K, slope, now, d, free, shorter, moved, product):
     """A step t d from ``now`` at which ``<slope, s> + s^T K s / 2`` falls, and K times it.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def pair_rows(
     A: np.ndarray, A0: np.ndarray, B: np.ndarray, B0: np.ndarray, out: np.ndarray
 ) -> None:

@@ -27,6 +27,7 @@ LOG_SMALLEST = math.log(SMALLEST)
 options = {
     "cache": True,
     "nogil": True,
+    "no_cfunc_wrapper": True,
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
     "error_model": "numpy",
 }
@@ -74,9 +75,12 @@ def exponentials(c, g, rest, where, largest, out):
 @njit(**options)
 def draw_sample(w_tau, true, law, u):
     """j ~ weight tau max_l |V - Y|(j,l), which is 1 - V(j, y_j), or -1; and the total."""
-    total = 0.0
     for j in range(law.size):
         law[j] = w_tau[j] * max(1.0 - true[j], 0.0)
+    # not in the loop above, which is vectorised only where the arrays lie 128 bytes apart: with few
+    # samples the order of the sum, and so its last bit, would depend on where they lie
+    total = 0.0
+    for j in range(law.size):
         total += law[j]
     return find(law, u * total), total
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 #: The sign bit: minus zero counts as zero.
 SIGN = np.uint64(1 << 63)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _mixed(h):
     """The finaliser of splitmix64."""
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -17,12 +18,12 @@ def _mixed(h):
     return h ^ (h >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _entry(bits, j):
     return _mixed(bits ^ _mixed(np.uint64(j) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hash_dense(bits, out):
     """The sum, modulo 2^64, of a hash of every (column, value) that is not zero.
 
@@ -36,7 +37,7 @@ def hash_dense(bits, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hash_sparse(indptr, indices, bits, out):
     """The same for rows in CSR form."""
     for i in range(out.size):

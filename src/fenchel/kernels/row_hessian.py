@@ -7,13 +7,14 @@ loss these are two or three: their few products cost less than one large product
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 #: The values of so many samples at a time are gathered; squares of this size are mirrored.
 AT_A_TIME, SQUARE = 128, 32
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+@helper(fastmath={"nsz", "reassoc"})
 def _positive(h: np.ndarray) -> tuple[float, float]:
     """How many entries of a row are positive, and their sum: one alone makes no curvature."""
     count = total = 0.0
@@ -23,7 +24,7 @@ def _positive(h: np.ndarray) -> tuple[float, float]:
     return count, total
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+@helper(fastmath={"nsz", "reassoc"})
 def _differ(a: np.ndarray, b: np.ndarray) -> bool:
     different = 0.0
     for l in range(a.size):
@@ -31,16 +32,21 @@ def _differ(a: np.ndarray, b: np.ndarray) -> bool:
     return different > 0.0
 
 
-@njit(cache=True, nogil=True)
-def _met(h: np.ndarray, classes: np.ndarray, sizes: np.ndarray) -> float:
-    """How many entries belong to the classes of a row."""
-    entries = 0.0
-    for t in range(classes.size):
-        entries += sizes[t] if h[classes[t]] > 0.0 else 0.0
-    return entries
+@helper(fastmath={"nsz", "reassoc"})
+def _met(h: np.ndarray, sizes: np.ndarray, new: np.ndarray) -> tuple[float, float]:
+    """How many entries belong to the classes of a row, and how many of them are new.
+
+    None where a single class is positive, which makes no curvature.
+    """
+    count = entries = fresh = 0.0
+    for l in range(h.size):
+        count += 1.0 if h[l] > 0.0 else 0.0
+        entries += sizes[l] if h[l] > 0.0 else 0.0
+        fresh += new[l] if h[l] > 0.0 else 0.0
+    return (entries, fresh) if count > 1.0 else (-1.0, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def row_work(
     h: np.ndarray,
     before: np.ndarray,
@@ -52,30 +58,31 @@ def row_work(
     """The samples with curvature, the entries that they meet, and what the Hessian for h takes.
 
     The latter in multiplications: from nothing, and from the Hessian for ``before``, in which of
-    the ``sizes[t]`` entries of a class ``new[t]`` are lacking.
+    the ``sizes[t]`` entries of a class ``new[t]`` are lacking, both as floating-point numbers.
     """
     n_rows, meetings, anew, changed = 0, 0.0, 0.0, 0.0
-    grows, sizes, new = new.any(), sizes.astype(np.float64), new.astype(np.float64)
+    of_class, lacking = np.zeros(h.shape[1]), np.zeros(h.shape[1])
+    for t in range(classes.size):
+        of_class[classes[t]], lacking[classes[t]] = sizes[t], new[t]
     for i in range(h.shape[0]):
         if weights[i] == 0.0:
             continue
-        entries = 0.0
-        if _positive(h[i])[0] > 1.0:
+        entries, fresh = _met(h[i], of_class, lacking)
+        if entries >= 0.0:
             n_rows += 1
-            entries = _met(h[i], classes, sizes)
             meetings += entries
             anew += entries * entries
-        differs = before.shape[0] == 0 or _differ(h[i], before[i])
-        if differs:
-            changed += entries * entries
-        if before.shape[0] > 0 and (grows or differs) and _positive(before[i])[0] > 1.0:
-            entries = _met(before[i], classes, sizes)
-            changed += entries * entries if differs else 0.0
-            changed += entries * _met(before[i], classes, new) if grows else 0.0
+        if before.shape[0] > 0 and not _differ(h[i], before[i]):
+            changed += max(entries, 0.0) * fresh
+            continue
+        changed += max(entries, 0.0) ** 2
+        if before.shape[0] > 0:
+            entries, fresh = _met(before[i], of_class, lacking)
+            changed += max(entries, 0.0) * (entries + fresh)
     return n_rows, meetings, anew, changed
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _parts(h: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """``1 / sum(h_i)`` of some samples: zero for those without curvature."""
     parts = np.zeros(samples.size)
@@ -86,7 +93,7 @@ def _parts(h: np.ndarray, samples: np.ndarray) -> np.ndarray:
     return parts
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _gathered(Xt: np.ndarray, feature: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """The values of some samples for all entries, a row for a sample."""
     x = np.empty((samples.size, feature.size))
@@ -97,20 +104,20 @@ def _gathered(Xt: np.ndarray, feature: np.ndarray, samples: np.ndarray) -> np.nd
     return x
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@helper(fastmath={"contract", "nsz"})
 def _add_scaled(factor: float, x: np.ndarray, row: np.ndarray) -> None:
     for f in range(x.size):
         row[f] += factor * x[f]
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _coupling(h: np.ndarray, part: float, l: int, m: int) -> float:
     """``diag(h) - h h^T / sum(h)`` at (l, m); zero where ``part``, one over the sum, is."""
     own = h[l] if l == m and part > 0.0 else 0.0
     return own - part * h[l] * h[m]
 
 
-@njit(cache=True, nogil=True)
+@helper(inline="always")
 def _change(
     Xt: np.ndarray,
     h: np.ndarray,
@@ -145,7 +152,7 @@ def _change(
                         _add_scaled(weights[i] * change * x[c, e], others, H[e, columns])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def change_row_hessian(
     Xt: np.ndarray,
     h: np.ndarray,
@@ -174,7 +181,7 @@ def change_row_hessian(
         _mirror(H)
 
 
-@njit(cache=True, nogil=True)
+@helper(inline="always")
 def _mirror(H: np.ndarray) -> None:
     """Copy what is below the diagonal to above it, a square at a time: it stays in the cache."""
     for first in range(0, H.shape[0], SQUARE):
@@ -184,7 +191,7 @@ def _mirror(H: np.ndarray) -> None:
                     H[f, e] = H[e, f]
 
 
-@njit(cache=True, nogil=True)
+@helper(inline="always")
 def _grow(
     Xt: np.ndarray,
     h: np.ndarray,
@@ -199,20 +206,22 @@ def _grow(
 ) -> None:
     """Add what some samples have in the rows ``fresh`` of H; those of a class begin ``at[t]``."""
     x, parts = _gathered(Xt, feature, samples), _parts(h, samples)
-    for t in range(classes.size):
-        for q in range(at[t], at[t + 1]):
-            e = fresh[q]
-            for c in range(samples.size):
-                i = samples[c]
+    support = np.empty(classes.size, np.int64)
+    for c in range(samples.size):
+        i, count = samples[c], 0
+        for t in range(classes.size):
+            support[count] = t
+            count += h[i, classes[t]] > 0.0
+        for t in support[:count]:
+            for e in fresh[at[t] : at[t + 1]]:
                 own = weights[i] * x[c, e]
-                for s in range(classes.size if own * h[i, classes[t]] != 0.0 else 0):
+                for s in support[: count if own != 0.0 else 0]:
+                    columns = slice(bounds[s], bounds[s + 1])
                     factor = own * _coupling(h[i], parts[c], classes[t], classes[s])
-                    if factor != 0.0:
-                        columns = slice(bounds[s], bounds[s + 1])
-                        _add_scaled(factor, x[c, columns], H[e, columns])
+                    _add_scaled(factor, x[c, columns], H[e, columns])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def grow_row_hessian(
     Xt: np.ndarray,
     h: np.ndarray,
@@ -221,21 +230,21 @@ def grow_row_hessian(
     classes: np.ndarray,
     bounds: np.ndarray,
     place: np.ndarray,
+    fresh: np.ndarray,
+    at: np.ndarray,
     known: np.ndarray,
     H: np.ndarray,
 ) -> None:
     """The Hessian for h on these entries, from that on others, ``known``, for the same h.
 
-    ``place`` says where an entry is among those: negative where it is not.
+    ``place`` says where an entry is among those: negative where it is not. The latter are
+    ``fresh``, and those of a class begin ``at[t]``.
     """
-    new = place < 0
     for e in range(place.size):
         for f in range(place.size):
-            H[e, f] = 0.0 if new[e] or new[f] else known[place[e], place[f]]
-    if not new.any() or h.shape[0] == 0:
+            H[e, f] = 0.0 if place[e] < 0 or place[f] < 0 else known[place[e], place[f]]
+    if fresh.size == 0 or h.shape[0] == 0:
         return
-    fresh = np.flatnonzero(new)
-    at = np.searchsorted(fresh, bounds)
     samples = np.empty(h.shape[0], np.int64)
     count = 0
     for i in range(h.shape[0]):

@@ -8,13 +8,14 @@ their sum has grown by the threshold, which it then stands for.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import kernel
 
 #: Passes that the search for a threshold takes at most; more samples than wanted do no harm.
 PASSES = 20
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def threshold_for(c, most):
     """The t with ``sum_i min(1, c_i / t) = most``, or nearly; 0 where no more than that are > 0."""
     t = 0.0
@@ -35,7 +36,7 @@ def threshold_for(c, most):
     return t
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def keep_samples(c, t, place, kept):
     """Number the samples that are kept in ``place``, -1 for the others; their curvature in kept.
 
@@ -56,7 +57,7 @@ def keep_samples(c, t, place, kept):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sampled_columns(indptr, indices, data, feature, bounds, curvature, most):
     """Columns in CSC form in the samples that are kept, at most about ``most`` for each class.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.exp import exp_bounded
 
 #: The entropy geometry lives in the relative interior: an entry that would fall below this (its
@@ -20,7 +20,7 @@ LOWEST = -700.0
 STRIDE = 32
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+@helper(fastmath={"nnan", "nsz", "reassoc"})
 def largest(a: np.ndarray) -> float:
     """The largest entry."""
     top = a[0]
@@ -29,7 +29,7 @@ def largest(a: np.ndarray) -> float:
     return top
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+@helper(fastmath={"nsz", "reassoc"})
 def value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
     """``(sum_S (a - top) - 1) / |S|`` for the S where ``members`` is positive."""
     total = count = 0.0
@@ -39,7 +39,7 @@ def value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
     return (total - 1.0) / count if count > 0.0 else -1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@helper(error_model="numpy")
 def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> float:
     """The threshold of the projection of ``a - top`` onto the simplex, known to be >= ``least``.
 
@@ -69,7 +69,7 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
     return threshold
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of each row of A onto the simplex.
 
@@ -92,7 +92,7 @@ def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
             out[i, l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def multiply_rows(V: np.ndarray, Z: np.ndarray, power: float, eta: float, out: np.ndarray) -> None:
     """``out(i,:)`` proportional to ``V(i,:)^power * exp(eta Z(i,:))``, rows summing to one.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.simplex import largest, threshold_of, value_of
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+@helper(fastmath={"nsz", "reassoc"})
 def _top(z: np.ndarray) -> float:
     """The largest entry, -inf for none and NaN where there is one."""
     top, unordered = -np.inf, 0.0
@@ -18,7 +18,7 @@ def _top(z: np.ndarray) -> float:
     return np.nan if unordered > 0.0 else top
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hinge(Z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
     """``max_l z_l + [l != y] - z_y`` for every row."""
     for i in range(Z.shape[0]):
@@ -28,13 +28,13 @@ def hinge(Z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
         losses[i] = (true if other <= true else other) - true
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
+@helper(fastmath={"nsz", "contract"})
 def _raise(z: np.ndarray, v0: np.ndarray, eta: float, out: np.ndarray) -> None:
     for l in range(out.size):
         out[l] = v0[l] + eta * (z[l] + 1.0)
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc", "contract"})
+@helper(fastmath={"nsz", "reassoc", "contract"})
 def _inner(v: np.ndarray, z: np.ndarray, v0: np.ndarray) -> tuple[float, float]:
     """``<v, z>`` and ``||v - v0||^2``."""
     inner = square = 0.0
@@ -44,7 +44,7 @@ def _inner(v: np.ndarray, z: np.ndarray, v0: np.ndarray) -> tuple[float, float]:
     return inner, square
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc", "contract"})
+@helper(fastmath={"nsz", "reassoc", "contract"})
 def _alone(z: np.ndarray, v0: np.ndarray, eta: float, y: int) -> tuple[bool, float]:
     """Whether the true class gets all of the mass, and ``||v0||^2``.
 
@@ -58,7 +58,7 @@ def _alone(z: np.ndarray, v0: np.ndarray, eta: float, y: int) -> tuple[bool, flo
     return lower == z.size - 1, square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def smoothed_hinge(
     V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray, losses: np.ndarray
 ) -> None:

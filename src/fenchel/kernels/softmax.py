@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import kernel
 from fenchel.kernels.entropy import log_positive
 from fenchel.kernels.exp import exp
 from fenchel.kernels.simplex import SMALLEST
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def softmax_rows(Z: np.ndarray, y: np.ndarray, losses: np.ndarray, V: np.ndarray) -> None:
     """``losses_i = log sum_l exp z_il - z_i,y(i)``, and ``V = exp(Z)`` with rows summing to one."""
     n, k = Z.shape
@@ -30,7 +30,7 @@ def softmax_rows(Z: np.ndarray, y: np.ndarray, losses: np.ndarray, V: np.ndarray
         losses[i] = math.log(total) + (top - Z[i, y[i]])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
     """``out_i = sum_l v_il log v_il`` for V >= 0."""
     n, k = V.shape
@@ -41,7 +41,7 @@ def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def log_sum_exp_rows(Z: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
     """``out_i = log sum_l exp z_il`` over some classes."""
     size = classes.size

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import kernel
 from fenchel.kernels.exp import exp, exp_bounded
 
 #: Beyond this exponent one exponential no longer serves both halves (1/exp overflows).
 ONE_EXP_LIMIT = 300.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+@kernel(fastmath={"contract", "reassoc"}, error_model="numpy")
 def multiply_halves(
     U: np.ndarray, S: np.ndarray, eta: float, shrink: np.ndarray, shift: float, out: np.ndarray
 ) -> float:
@@ -42,7 +42,7 @@ def multiply_halves(
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def rescale(A: np.ndarray, factor: float, smallest: float) -> None:
     """``A <- max(A * factor, smallest)`` in place."""
     rows, columns = A.shape

@@ -8,11 +8,13 @@ multiplying.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from fenchel.kernels.compiled import helper, kernel
 
-@njit(cache=True, nogil=True)
+
+@kernel()
 def add_product_of_rows(indptr, indices, data, U, Z):
     """``Z += X U``, both in CSR form and read in order."""
     pointer, klass, value = U
@@ -23,7 +25,7 @@ def add_product_of_rows(indptr, indices, data, U, Z):
                 Z[i, klass[p]] += x * value[p]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True)
+@helper(fastmath={"contract"}, forceinline=True)
 def _feature(indptr, indices, data, W, j, nonnegative, out):
     """``out_l = |g_l|`` for row j of ``G = X^T W``, or ``(-g_l)_+`` where U(j,:) >= 0."""
     _product(indptr, indices, data, W, j, out)
@@ -82,7 +84,7 @@ def _sizes_of(W):
     return of_array if isinstance(W, types.Array) else of_rows
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _largest_of_stored(W):
     """The same for a W in CSR form."""
     pointer, _, value = W
@@ -93,7 +95,7 @@ def _largest_of_stored(W):
     return most
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _possible(indptr, indices, data, most, j):
     """``sum_i |x_ij| most_i``, no smaller than any entry in row j of ``|X^T W|``."""
     total = 0.0
@@ -102,7 +104,7 @@ def _possible(indptr, indices, data, most, j):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
     """Raise ``largest_j`` to the largest constrained part in row j of ``X^T W``.
 
@@ -122,7 +124,7 @@ def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
                 largest[j] = part[l]
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _add_rows(indptr, indices, data, W, j, part):
     """``part_l += g_l`` for row j of ``G = X^T W``."""
     pointer, klass, value = W
@@ -132,7 +134,7 @@ def _add_rows(indptr, indices, data, W, j, part):
             part[klass[p]] += x * value[p]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enough, largest):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass, _ = W
@@ -152,7 +154,7 @@ def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enou
                     largest[j] = g
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     """Where the constrained part of ``X^T W`` is beyond bound_j: feature, class, and by how much.
 
@@ -181,7 +183,7 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     return feature[:found], klass[:found], excess[:found], scale
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass_of, _ = W

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.simplex import largest, threshold_of, value_of
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc", "contract"})
+@helper(fastmath={"nsz", "reassoc", "contract"})
 def _inner(v: np.ndarray, z: np.ndarray) -> float:
     """``<v, z> - ||v||^2 / 2``."""
     inner = square = 0.0
@@ -18,7 +18,7 @@ def _inner(v: np.ndarray, z: np.ndarray) -> float:
     return inner - 0.5 * square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sparsemax(Z: np.ndarray, y: np.ndarray, V: np.ndarray, losses: np.ndarray) -> None:
     """``max_v <v - y, z> - (||v||^2 - 1) / 2`` on the simplex, and its v: the projection of z.
 

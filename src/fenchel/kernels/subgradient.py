@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import helper, kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"}, error_model="numpy")
 def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np.ndarray) -> float:
     """Soft-threshold U in place, add it to ``U_sum``, and return its penalty norm.
 
@@ -38,7 +39,7 @@ def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np
     return size
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+@helper(fastmath={"reassoc", "nsz"}, error_model="numpy")
 def _above(U: np.ndarray, thresholds: np.ndarray, excess: float) -> tuple[float, int]:
     """The sum of ``|U| - thresholds`` where that is above the excess, and the number of these."""
     d, k = U.shape
@@ -53,7 +54,7 @@ def _above(U: np.ndarray, thresholds: np.ndarray, excess: float) -> tuple[float,
     return over + number * excess, number
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def ball_excess(U: np.ndarray, thresholds: np.ndarray, radius: float, guess: float) -> float:
     """The smallest t >= 0 for which U shrunk by ``thresholds + t`` is inside the l1 ball.
 

@@ -10,10 +10,11 @@ a sign are indices that need not be looked at for one.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fenchel.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select_rows(indptr, indices, data, code):
     """The values of X, in CSR form, in the features with ``code_j >= 0``, which replaces j."""
     pointer = np.zeros(indptr.size, np.int64)
@@ -32,7 +33,7 @@ def select_rows(indptr, indices, data, code):
     return pointer, place, x
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def label_products(pointer, place, x, first, klass, y, weights, out):
     """``out[e] = <X(:,j), diag(weights) Y(:,l)>`` for every entry e = (j, l)."""
     for e in range(out.size):
@@ -44,7 +45,7 @@ def label_products(pointer, place, x, first, klass, y, weights, out):
                     out[e] += x[p] * weights[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def products_by_rows(pointer, place, x, first, klass, V, weights, out):
     """``out[e] = <X(:,j), diag(weights) V(:,l)>`` for every entry e = (j, l)."""
     for e in range(out.size):
@@ -57,7 +58,7 @@ def products_by_rows(pointer, place, x, first, klass, V, weights, out):
                 out[e] += c * v[klass[e]]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_product_by_rows(pointer, place, x, first, klass, values, Z):
     """``Z += X S`` for the matrix S with the given values at the entries."""
     for i in range(Z.shape[0]):

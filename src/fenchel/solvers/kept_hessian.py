@@ -42,8 +42,8 @@ class KeptHessian:
             return np.inf, np.inf, size**2 * h.shape[0] / 8, 2.0 * size * h.shape[0]
         lacking = self._place(columns, entries) < 0
         new = np.bincount(entries.code[lacking], minlength=classes.size)
-        args = h, self.h, weights, classes, np.diff(bounds), new
-        n_rows, meetings, anew, changed = row_work(*args)
+        sizes = np.diff(bounds).astype(float), new.astype(float)
+        n_rows, meetings, anew, changed = row_work(h, self.h, weights, classes, *sizes)
         return ROW_COST * changed / 8, ROW_COST * anew / 8, size**2 * n_rows / 8, 2.0 * meetings
 
     def at(
@@ -54,7 +54,10 @@ class KeptHessian:
         args = weights, entries.feature, classes, bounds
         if entries is not self.entries:
             H = np.empty((entries.u.size, entries.u.size))
-            grow_row_hessian(Xt, self.h, *args, self._place(columns, entries), self.H, H)
+            place = self._place(columns, entries)
+            fresh = np.flatnonzero(place < 0)
+            at = np.searchsorted(fresh, bounds)
+            grow_row_hessian(Xt, self.h, *args, place, fresh, at, self.H, H)
         change_row_hessian(Xt, h, self.h, *args, H)
         return KeptHessian(entries, h, H, self.exact)
 
@@ -62,8 +65,4 @@ class KeptHessian:
         """Where the entries are among those of this Hessian: -1 where they are not."""
         if entries is self.entries:
             return np.arange(entries.u.size)
-        d = columns.data[0].shape[0]
-        known, wanted = (some.klass * d + some.feature for some in (self.entries, entries))
-        place = np.searchsorted(known, wanted)
-        found = np.append(known, -1)[place] == wanted
-        return np.where(found, place, -1)
+        return entries.place_in(self.entries, columns.data[0].shape[0])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from fenchel.kernels.curvature import residual_columns
+from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.kernels.l1_newton import largest_subgradient
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
 from fenchel.solvers.class_newton import Progress
+from fenchel.solvers.class_quadratic import ClassQuadratic
 from fenchel.solvers.class_scores import ClassScores
 from fenchel.solvers.kept_hessian import KeptHessian
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK
+from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.working_set import Columns, Entries, full_gradient, many
 
 #: The centre moves when the inner error is this part of what smoothing costs.
@@ -26,6 +29,9 @@ ROW_WORK, FACE = 1 << 28, 0.4
 
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
+
+#: By BLAS that takes so many times less than multiplications sample by sample are counted for.
+SINGLE_GAIN = 2
 
 #: Where nothing is known of the optimum.
 FAR_APART = np.inf, -np.inf
@@ -64,11 +70,17 @@ class State:
     looked: bool = False  # the working set is that of V, since a dual point was sharpened
     stiff: bool = False  # the model without damping takes too long
     on_path: bool = False  # another penalty came before
+    earlier: tuple[Entries, float] | None = None  # the solution with the penalty before, and that
     follows: bool = False  # the next iteration is the first with another penalty
     sharp: np.ndarray | None = None  # the dual point of the model whose step was taken last
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
+
+    @cached_property
+    def size(self) -> float:
+        """The largest root mean square of a feature, if below 1: gradients are as small as that."""
+        return min(1.0, float(np.sqrt(self.curvature.max()))) or 1.0
 
     def evaluate(self) -> None:
         """The (smoothed) risk at Z, and the maximising V: G_U belongs to it."""
@@ -168,6 +180,12 @@ class State:
         shrunk = error / max(self.problem.lam + error, 1e-300)
         return complementarity + shrunk * (self.objective() - complementarity)
 
+    def after(self, s: np.ndarray, V: np.ndarray, feature: np.ndarray, klass: np.ndarray) -> State:
+        """After a step on the working set, with this V and these entries in place of the zeros."""
+        now = Entries(self.entries.feature, self.entries.klass, self.entries.u + s)
+        entries = now.with_new(feature, klass)
+        return replace(self, V=V, entries=entries, gradient=None, survey=None, hessian=None)
+
     def centre_free(self, values: np.ndarray) -> None:
         """Take the mean over the classes off the values of features without penalty, in place.
 
@@ -192,13 +210,14 @@ class State:
         if kept is None or (damping < SINGLE and not kept.exact):
             kept = nothing
         changed, anew, by_blas, product = kept.work(columns, entries, h, weights)
-        work = min(changed, anew, by_blas)
+        by_rows = min(changed, anew)
+        work = min(by_rows, by_blas)
         solves = FACE * float(np.count_nonzero(entries.u)) ** 3
         most = BLAS_WORK / 8 if self.centre is None and many(h) else ROW_WORK
         if work > most or work + solves > products * product:
             return None
         self.work += work
-        if work < by_blas:
+        if by_rows * (1 if damping < SINGLE else SINGLE_GAIN) < by_blas:
             kept = kept if changed <= anew else nothing
             self.hessian = kept.at(columns, entries, h, weights)
         else:
@@ -209,3 +228,13 @@ class State:
             )
             self.hessian = KeptHessian(entries, h, H, exact)
         return self.hessian.H
+
+    def quadratic(self, h: np.ndarray, damping: np.ndarray) -> ClassQuadratic | PackedQuadratic:
+        """``s^T H s / 2`` on the working set, where the Hessian is not formed."""
+        columns, entries, weights = self.columns, self.entries, self.problem.weights
+        if columns.packs(entries, h):
+            curvature = curvature_columns(h, weights, entries.classes)
+            return PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+        if ClassQuadratic.suits(columns, entries):
+            return ClassQuadratic(columns, entries, h, weights, damping)
+        return PackedQuadratic(entries.klass, *columns.share(entries, h, weights), damping)

@@ -39,7 +39,7 @@ ROUGH, SMALL, MOST = 0.05, 0.1, 1000
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
 #: large, below this part of the gap at which it was. Newton steps, which are faster than it as long
 #: as they gain, are left below the third gap, or when it did not halve in so many iterations.
-FINISH, AGAIN, FINISH_NEWTON, PATIENCE_NEWTON = 1e-4, 0.1, 1e-7, 20
+FINISH, AGAIN, FINISH_NEWTON, PATIENCE_NEWTON = 1e-4, 0.1, 1e-10, 20
 
 
 @dataclass

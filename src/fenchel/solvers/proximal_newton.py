@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.kernels.curvature import curvature_columns
 from fenchel.problem import Problem
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
@@ -28,7 +27,7 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.class_scores import ClassScores
 from fenchel.solvers.joined import joined, joins
-from fenchel.solvers.l1_model import Effort, minimise_dense, minimise_model
+from fenchel.solvers.l1_model import Effort, kept_signs, minimise_dense, minimise_quadratic
 from fenchel.solvers.linearised import (
     CLOSE,
     EFFORT,
@@ -42,6 +41,7 @@ from fenchel.solvers.linearised import (
     near_bounds,
 )
 from fenchel.solvers.newton_state import ETA_GROWTH, FAR_APART, SINGLE, State
+from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import (
     Columns,
@@ -77,7 +77,7 @@ LONG, LONG_FOR_EACH = 1 << 30, 100
 #: by what a survey says of it, or the working set, with a smooth loss.
 CHEAP, SURVEYED, ROUGHLY = 1 << 24, 3.0, 2.0
 
-#: No subgradient is asked to be smaller.
+#: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
 
 #: A line search that comes down to this has nothing left to gain.
@@ -89,6 +89,10 @@ ETA_GROWTH_PATH = 2.0
 
 #: Along a path a dual point shrinks with the penalty in the samples with no more loss than this.
 SETTLED = 0.15
+
+#: The part of the last change of U along a path that is made once more for the next penalty: with
+#: more of it violations are larger, and one Newton step is still not enough.
+AGAIN = 0.3
 
 #: The next centre, and the next point of a path, begin with at least this damping: less, which was
 #: right at the end of the one before, asks for long line searches now; the more where X is sparse.
@@ -145,7 +149,8 @@ class ProximalNewton(PenalisedSolver):
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
-        ratio = problem.lam / state.problem.lam if state.problem.lam > 0.0 else 1.0
+        last = state.problem.lam
+        ratio = problem.lam / last if last > 0.0 else 1.0
         state.problem, state.gap, state.bracket, state.survey = problem, np.inf, FAR_APART, None
         state.step, state.looked = None, False  # of another problem
         state.stiff = state.stiff and ratio < 1.0  # a smaller penalty makes it no better
@@ -162,8 +167,30 @@ class ProximalNewton(PenalisedSolver):
             state.evaluate()
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
+        if problem.loss.smooth and not problem.loss.twice_differentiable:
+            self._extrapolate(state, last)
         self._raise_damping(state)
         return state
+
+    @staticmethod
+    def _extrapolate(state: State, last: float) -> None:
+        """Change the solution with the penalty ``last`` as it changed from the penalty before.
+
+        Not with sparse data, where steps on single classes come first and gain nothing by it.
+        """
+        problem, entries, earlier = state.problem, state.entries, state.earlier
+        if state.columns.sparse:
+            return
+        state.earlier = Entries(entries.feature, entries.klass, entries.u.copy()), last
+        if earlier is None or not 0.0 < problem.lam < last < earlier[1]:
+            return
+        part = AGAIN * min(1.0, np.log(problem.lam / last) / np.log(last / earlier[1]))
+        place = entries.place_in(earlier[0], problem.d)
+        before = np.append(earlier[0].u, 0.0)[place]  # zero for what was not there
+        free = state.penalties[1] == 0.0
+        entries.u = kept_signs(entries.u, part * (entries.u - before), free)
+        state.Z = state.columns.product(entries, entries.u, problem.k)
+        state.evaluate()
 
     @staticmethod
     def _shrink_centre(state: State, ratio: float) -> None:
@@ -231,34 +258,46 @@ class ProximalNewton(PenalisedSolver):
         return problem.n * problem.d * problem.k <= CHEAP
 
     def _linearised(self, state: State) -> np.ndarray | None:
-        """Solve the model until no entry outside of it matters, a few times at most."""
+        """Solve the model until its dual point violates nothing that matters, a few times at most.
+
+        What it violates joins the model. Where rows have left the simplex, and were brought back,
+        the dual point is no longer that of the model: the next one is made there instead of at U.
+        """
         problem, limit = state.problem, self._most_new(state)
         state.know_gradient()
         new = near_bounds(problem, state.V, limit, state.gradient)
-        entries = state.entries.with_new(*new)
+        state.entries, state.looked = state.entries.with_new(*new), True
+        here, V = state, None
         for _ in range(ROUNDS):
-            state.entries, state.looked = entries, True
-            error, g, penalty = state.subgradient()
-            if error > problem.lam:
-                return None
-            close = CLOSE * error * error / problem.lam
-            rough = state.on_path and error > ROUGH_MODEL * problem.lam
-            damping = SINGLE if rough else LEAST_DAMPING
-            state.step, n_cg = self._minimise(state, g, penalty, close, damping, EFFORT)
+            error, g, penalty = here.subgradient()
+            if here is state:
+                state.step = None  # that of the round before was for fewer entries
+                if error > problem.lam:
+                    return None
+                close = CLOSE * error * error / problem.lam
+                rough = state.on_path and error > ROUGH_MODEL * problem.lam
+                damping = SINGLE if rough else LEAST_DAMPING
+            s, n_cg = self._minimise(here, g, penalty, close, damping, EFFORT)
             if n_cg > MOST_CG:  # no better next time, and too dear to see
-                state.step, state.stiff = None, True
-                return None
-            V, left = linearised(problem, state.columns, state.entries, state.step, state.V)
-            if left > LEFT * problem.n:
+                state.stiff = True
+                return V
+            if here is state:
+                state.step = s
+            V, left = linearised(problem, state.columns, here.entries, s, here.V)
+            if left > LEFT * problem.n or (here is not state and not left):
                 break
             feature, klass, excess, _ = violators(problem, V, limit)
             if excess.size == 0 or excess.max() <= close:
                 break
+            if left:
+                here = here.after(s, V, feature, klass)
+                continue
             new = np.append(new[0], feature), np.append(new[1], klass)
-            entries = state.entries.with_new(*new)
-            if entries.u.size == state.entries.u.size:  # the same model once more
+            entries = here.entries.with_new(*new)
+            if entries.u.size == here.entries.u.size:  # the same model once more
                 state.stiff = state.on_path  # not solved, and hardly cheaper for the next penalty
                 break
+            here.entries = entries
         return V
 
     @staticmethod
@@ -456,7 +495,7 @@ class ProximalNewton(PenalisedSolver):
     @staticmethod
     def _goal(state: State, error: float) -> float:
         """A tenth of the first error, or less where that is good enough."""
-        return max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR)
+        return max(0.1 * error, min(0.5 * error, state.enough), SMALLEST_ERROR * state.size)
 
     def _newton(self, state: State, g: np.ndarray, penalty: np.ndarray, error: float) -> bool:
         """One damped Newton step with line search; False where no decrease is left."""
@@ -484,12 +523,12 @@ class ProximalNewton(PenalisedSolver):
     ) -> tuple[np.ndarray, int]:
         """The step that minimises the damped model, and its conjugate gradient iterations.
 
-        ``tol`` and ``effort`` are those of :func:`.l1_model.minimise_model`.
+        ``tol`` and ``effort`` are those of :func:`.l1_model.minimise_quadratic`.
         """
         problem, entries = state.problem, state.entries
         unit = state.eta if state.centre is not None else 1.0  # of the model: its H outlives eta
         g, penalty, tol = g / unit, penalty / unit, tol / unit
-        damped = np.maximum(damping * state.curvature[entries.feature], 1e-11 * tol)
+        damped = np.maximum(damping * state.curvature[entries.feature], 1e-11 * tol * state.size)
         below = state.penalties[1] / unit
         h = problem.loss.curvature(state.V, 1.0)
         if state.moved and state.centre is not None:
@@ -503,16 +542,16 @@ class ProximalNewton(PenalisedSolver):
             s = minimise_dense(H, g, entries.u, penalty, below, tol)
             diagonal[:] = kept  # the next step may change H and have another damping
             return s, 0
-        if state.columns.packs(entries, h):
-            curvature = curvature_columns(h, problem.weights, entries.classes)
-            packed, positions = state.columns.pack(entries, curvature)
-        else:
-            packed, positions = state.columns.share(entries, h, problem.weights)
+        quadratic = state.quadratic(h, damped)
         del h  # as large as the scores
-        s, n_cg = minimise_model(
-            entries.klass, packed, positions, g, entries.u, penalty, below, damped, tol, effort
-        )
-        state.work += (20.0 + 2.0 * n_cg) * float((packed[1] - packed[0]).sum())
+        with one_thread():
+            if isinstance(quadratic, PackedQuadratic) and quadratic.forms_hessian():
+                s = minimise_dense(quadratic.hessian(), g, entries.u, penalty, below, tol)
+                return s, 0
+            s, n_cg = minimise_quadratic(
+                quadratic, g, entries.u, penalty, below, damped, tol, effort
+            )
+        state.work += (20.0 + 2.0 * n_cg) * quadratic.work
         return s, n_cg
 
     def _move(self, state: State, s: np.ndarray, g: np.ndarray, penalty: np.ndarray) -> float:

@@ -118,6 +118,12 @@ class Entries:
         U[self.feature, self.klass] = values
         return U
 
+    def place_in(self, others: Entries, d: int) -> np.ndarray:
+        """Where each entry is among others of U, which has d rows: -1 where it is not."""
+        wanted, known = (some.klass * d + some.feature for some in (self, others))
+        place = np.searchsorted(known, wanted)
+        return np.where(np.append(known, -1)[place] == wanted, place, -1)
+
     def with_new(self, feature: np.ndarray, klass: np.ndarray) -> Entries:
         """The non-zeros of this set and the given entries, which start at zero."""
         keep = self.u != 0
@@ -278,7 +284,8 @@ class Columns:
         (Xt,) = self.data
         out = np.empty(offset[-1])
         small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // max(1, Xt.shape[1])))
-        class_blocks.small_blocks(Xt, entries.feature, bounds, curvature_at, small, offset, out)
+        starts = entries.feature * Xt.shape[1]
+        class_blocks.small_blocks(Xt.ravel(), starts, bounds, curvature_at, small, offset, out)
         for t in np.flatnonzero(np.diff(bounds) > small):
             M = Xt[entries.feature[bounds[t] : bounds[t + 1]]] * np.sqrt(curvature_at[t])
             out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
@@ -345,7 +352,9 @@ class Columns:
         """The same as :meth:`pack` with a position for every sample, with curvature or not."""
         indptr, indices, x, n = self.data if self.sparse else self._as_sparse()
         classes, code = entries.classes, entries.code
-        packed = indptr[entries.feature], indptr[entries.feature + 1], n * code, indices, x
+        # int64 as in pack, whatever X has: kernels are compiled once for both
+        start, stop = (indptr[entries.feature + e].astype(np.int64) for e in (0, 1))
+        packed = start, stop, n * code, indices, x
         return packed, curvature.curvature_everywhere(h, weights, classes)
 
     def _as_sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -448,8 +457,9 @@ def violators(
 def _beyond(problem: Problem, G: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """What is violated in some classes, and the scale, as from :func:`violators`."""
     part, bound = problem.constrained_part(G), problem.lam * problem.penalty_factor[:, None]
-    feature, klass = np.nonzero(part > bound)
-    over, allowed = part[feature, klass], bound[feature, 0]
+    beyond = np.flatnonzero(part > bound)  # numpy finds places in two dimensions far more slowly
+    feature, klass = np.divmod(beyond, part.shape[1])
+    over, allowed = part.ravel()[beyond], bound[feature, 0]
     scale = float((allowed / over).min(where=allowed > 0, initial=1.0))
     return feature, klass, over - allowed, scale
 
