@@ -23,8 +23,8 @@ OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 
 
 def gains(problem: Problem) -> np.ndarray:
     """``-f(e_l, y)`` for every label y and class l, (k, k): C(y, l) of the hinge loss."""
-    k = problem.k
-    return np.stack([-problem.loss.f(np.eye(k), np.full(k, label)) for label in range(k)])
+    k, eye = problem.k, np.eye(problem.k)
+    return np.stack([-problem.loss.f(eye, np.full(k, label)) for label in range(k)])
 
 
 def constant_scores(problem: Problem) -> tuple[float, np.ndarray]:
