@@ -1,6 +1,6 @@
 """What a regularisation path costs, in units of its last fit alone (CPU seconds of one thread).
 
-    python benchmarks/path_cost.py [DATA ...] [--alphas 20] [--eps 0.01]
+    python benchmarks/path_cost.py [DATA ...] [--alphas 20] [--eps 1e-3]
 
 DATA are digits (scikit-learn's) and shared sets (see examples/_data.py): banking77, hwu64, ...
 """
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=["digits", "banking77", "hwu64"])
     parser.add_argument("--losses", nargs="*", default=["hinge", "softmax", "sparsemax"])
     parser.add_argument("--alphas", type=int, default=20)
-    parser.add_argument("--eps", type=float, default=0.01)
+    parser.add_argument("--eps", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=2, help="of which the fastest counts")
     options = parser.parse_args()
     print(

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import fenchel
+from fenchel.losses import Hinge
 from fenchel.null_penalty import _climb
-from fenchel.null_program import smallest_bound
+from fenchel.null_program import constant_scores, smallest_bound
 from fenchel.problem import Problem
 
 X = np.c_[np.ones(6), [1.0, -1.0, 0.2, 0.5, -0.3, 0.1]]
@@ -56,3 +57,18 @@ def test_a_large_program_is_left_to_the_climb(monkeypatch: pytest.MonkeyPatch) -
     climbed = fenchel.lambda_max(X, Y, penalty_factor=[0.0, 1.0])
     assert climbed == pytest.approx(exact, rel=3e-5)
     assert climbed != exact
+
+
+@pytest.mark.parametrize("counts", [(5, 3, 2), (6, 3, 2), (2, 9), (4, 4), (1, 1, 1, 20), (7, 7, 1)])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_constant_scores_of_the_plain_hinge_loss_are_those_of_the_program(counts, fit_intercept):
+    y = np.repeat(np.arange(len(counts)), counts)
+    X, k = np.ones((y.size, 1)), len(counts)
+    problems = [
+        Problem.from_data(X, y, loss=loss, lam=0.0, fit_intercept=fit_intercept)
+        for loss in (Hinge(), Hinge(cost=1.0 - np.eye(k)))
+    ]
+    (value, b), (wanted, _) = map(constant_scores, problems)
+    assert value == pytest.approx(wanted, abs=1e-9)
+    scores = np.broadcast_to(b, (y.size, k))
+    assert Hinge().value(scores, y).mean() == pytest.approx(value, abs=1e-12)

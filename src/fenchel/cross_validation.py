@@ -89,7 +89,7 @@ class SparseLinearClassifierCV(LinearClassifier):
         loss: str | Loss = "hinge",
         alphas: Any = 20,
         *,
-        eps: float = 1e-2,
+        eps: float = 1e-3,
         alpha_scale: str = "absolute",
         cv: Any = None,
         scoring: Any = None,
@@ -155,6 +155,7 @@ class SparseLinearClassifierCV(LinearClassifier):
             self.alphas,
             eps=self.eps,
             scale=self.alpha_scale,
+            tol=self.tol,
             max_time=options["max_time"],
         )
         y = self.classes_[codes]

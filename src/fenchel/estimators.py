@@ -277,7 +277,7 @@ class SparseLinearClassifier(LinearClassifier):
         return self
 
     def path(
-        self, X: Any, y: Any, sample_weight: Any = None, *, alphas: Any = 20, eps: float = 1e-2
+        self, X: Any, y: Any, sample_weight: Any = None, *, alphas: Any = 20, eps: float = 1e-3
     ) -> Path:
         """Fit a whole regularisation path, each point started from the one before.
 
@@ -308,7 +308,9 @@ class SparseLinearClassifier(LinearClassifier):
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
         limit = options["max_time"]
         with shown(self.verbose):
-            grid = penalties(problem, alphas, eps=eps, scale=self.alpha_scale, max_time=limit)
+            grid = penalties(
+                problem, alphas, eps=eps, scale=self.alpha_scale, tol=self.tol, max_time=limit
+            )
             monitor = FitMonitor(self, problem, X, y, weights)
             path = regularisation_path(
                 problem, grid, options, classes=self.classes_, dtype=X.dtype, callback=monitor

@@ -38,6 +38,13 @@ MAX_ITER = 200
 #: Solutions at the most; whatever is known by then is still an upper bound.
 MAX_ROUNDS = 60
 
+#: Where a path begins: the relative accuracy that is asked for, and what is left of a penalty with
+#: a solution of zeros for the next try.
+NEAR, DOWN = 0.05, 0.7
+
+#: The smallest and the largest relative gap of these solutions, whatever that of the path is.
+NEAR_GAPS = 1e-6, 1e-3
+
 
 def lambda_max(
     X: Any,
@@ -142,6 +149,34 @@ def _climb(problem: Problem, deadline: float = np.inf) -> float:
             break
         lam = 0.5 * min(lam, 1.0) if lower == 0.0 else lower * (1 + 0.3 * ACCURACY)
     return scale * lower * (1 + ACCURACY)
+
+
+def about_null_penalty(
+    problem: Problem, bound: float, tol: float, max_time: float | None = None
+) -> float:
+    """:func:`lambda_max` as far as a gap of ``tol`` can tell, some per cent above it: f affine.
+
+    From ``bound`` down to a penalty with a solution that is not zero, and then up again from one
+    quotient of :func:`_climb` to the next: Dinkelbach's method, whose quotients come close within
+    two or three solutions. It is ``bound`` where the time ends before.
+    """
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    tol, c = float(np.clip(tol, *NEAR_GAPS)), problem.penalty_factor
+    best, _ = constant_scores(problem)
+    start, lam, lower = None, bound, 0.0
+    for _ in range(MAX_ROUNDS):
+        try:
+            point = _solution(problem, lam, tol, start, deadline)
+        except TimeoutError:
+            return bound
+        start, known = Start(point.U, point.V), lower
+        size = float(c @ problem.row_norms(point.U))
+        if size > 0.0:
+            lower = max(lower, (best - problem.risk(point.U)) / size)
+        if 0.0 < lower <= known * (1.0 + NEAR) or lam < FINE * bound:
+            break
+        lam = lower if lower > 0.0 else DOWN * lam
+    return lower * (1.0 + NEAR) if lower > 0.0 else bound
 
 
 def _scaled(problem: Problem, scale: float) -> Problem:

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from fenchel.losses import Hinge
 from fenchel.problem import Problem, dense
 
 #: Margins that differ by less, in parts of the largest gain, are the same.
@@ -22,17 +23,26 @@ OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 
 
 def gains(problem: Problem) -> np.ndarray:
     """``-f(e_l, y)`` for every label y and class l, (k, k): C(y, l) of the hinge loss."""
-    k = problem.k
-    return np.stack([-problem.loss.f(np.eye(k), np.full(k, label)) for label in range(k)])
+    k, eye = problem.k, np.eye(problem.k)
+    return np.stack([-problem.loss.f(eye, np.full(k, label)) for label in range(k)])
 
 
 def constant_scores(problem: Problem) -> tuple[float, np.ndarray]:
     """The smallest mean loss of constant scores b, (k,), and such b; b = 0 without an intercept.
 
     ``min sum_y m_y xi_y  s.t.  xi_y >= C(y, l) + b_l - b_y``, with the masses m of the labels.
+    Where every mistake costs 1 it pays to raise the score of a class with more than half of the
+    mass by 1, and no other: the dual moves mass between the classes, and has to leave none where
+    it was as far as others have room for it.
     """
-    k, C = problem.k, gains(problem)
+    k = problem.k
     masses = np.bincount(problem.y, weights=problem.weights, minlength=k)
+    if isinstance(problem.loss, Hinge) and problem.loss.plain:
+        heaviest = int(masses.argmax())
+        if not problem.intercept or masses[heaviest] <= 0.5:
+            return 1.0, np.zeros(k)
+        return 2.0 * (1.0 - float(masses[heaviest])), np.eye(k)[heaviest]
+    C = gains(problem)
     if not problem.intercept:
         return float(masses @ C.max(axis=1)), np.zeros(k)
     y, l = np.divmod(np.arange(k * k), k)

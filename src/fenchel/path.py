@@ -11,11 +11,12 @@ import numpy as np
 
 from fenchel.certificate import Certificate, for_smaller_penalty
 from fenchel.driver import Callback
-from fenchel.null_penalty import smallest_null_penalty
+from fenchel.null_penalty import about_null_penalty, smallest_null_penalty
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.continued import Continued
+from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solvers.registry import choose, get_solver
 from fenchel.solving import Result, join_intercept, solve_problem
 from fenchel.termination import Status
@@ -137,7 +138,13 @@ def _start(problem: Problem, result: Result, alpha: float) -> Start:
 
 
 def penalties(
-    problem: Problem, alphas: Any, *, eps: float, scale: str, max_time: float | None
+    problem: Problem,
+    alphas: Any,
+    *,
+    eps: float,
+    scale: str,
+    tol: float,
+    max_time: float | None,
 ) -> np.ndarray:
     """The penalties of a path in absolute terms, the largest first."""
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
@@ -147,7 +154,7 @@ def penalties(
         eps = check_number("eps", eps, positive=True, remedy=remedy)
         if eps > 1.0:
             raise ValueError(f"eps must be at most 1, found {eps}: {remedy}.")
-        return largest_penalty(problem) * np.geomspace(1.0, eps, int(alphas))
+        return largest_penalty(problem, tol, max_time) * np.geomspace(1.0, eps, int(alphas))
     found = np.asarray(alphas)
     if found.ndim != 1 or found.dtype.kind not in "iuf":
         raise ValueError(
@@ -175,18 +182,19 @@ def _unit(problem: Problem, scale: str, max_time: float | None = None) -> float:
     return _finite(smallest_null_penalty(problem, max_time))
 
 
-def largest_penalty(problem: Problem) -> float:
-    """Where a path starts: ``lambda_max``, or for the hinge loss a bound that costs one product.
+def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None = None) -> float:
+    """Where a path starts: ``lambda_max``, for the hinge loss as far as ``tol`` can tell.
 
-    The bound takes one of the dual points that are optimal at U = 0, mass shared by all wrong
-    classes, where ``lambda_max`` searches for the best. Beside an intercept
-    it is an estimate: exact where the classes are of one size.
+    An exact search costs as much as a path there. It begins with one of the dual points that are
+    optimal at U = 0, mass shared by all wrong classes, where ``lambda_max`` has the best of them.
     """
     if not problem.loss.affine:
         return _unit(problem, "max")
     V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
     norms, c = problem.gradient_row_norms(V), problem.penalty_factor
-    return _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
+    bound = _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
+    searched = np.count_nonzero(c == 0.0) == problem.intercept and not PrimalDual.refuses(problem)
+    return about_null_penalty(problem, bound, tol, max_time) if searched else bound
 
 
 def _finite(value: float) -> float:

@@ -17,6 +17,7 @@ from fenchel.certificate import certify, with_dual_point
 from fenchel.cross_validation import choose
 from fenchel.free_features import Repair
 from fenchel.losses import Hinge
+from fenchel.null_penalty import NEAR
 from fenchel.path import largest_penalty, walk
 from fenchel.problem import Problem
 from fenchel.solving import solve_problem
@@ -51,11 +52,32 @@ def test_every_point_of_a_path_is_certified(iris, loss, fit_intercept):
         assert point.objective == pytest.approx(value, rel=1e-12)
 
 
-def test_the_hinge_path_starts_at_or_above_lambda_max(iris):
+@pytest.mark.parametrize("penalty_factor", [None, [1.0, 0.2, 3.0, 1.0]])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 120), slice(45, 75)])
+def test_the_hinge_path_starts_at_lambda_max(iris, rows, fit_intercept, penalty_factor):
+    """Some per cent above it; the rows are balanced, skewed, and two classes."""
+    X, y = iris[0][rows], iris[1][rows]
+    options = {"fit_intercept": fit_intercept, "penalty_factor": penalty_factor}
+    found = largest_penalty(Problem.from_data(X, y, loss="hinge", lam=0.0, **options))
+    assert 1.0 <= found / fenchel.lambda_max(X, y, **options) <= 1.0 + 1.1 * NEAR
+
+
+def test_a_heavy_class_lowers_the_loss_by_its_intercept_alone(iris):
+    X, y = iris[0][40:130], np.minimum(iris[1][40:130], 1)
+    problem = Problem.from_data(X, y, loss="hinge", lam=0.0, fit_intercept=True)
+    smallest = fenchel.lambda_max(X, y, fit_intercept=True)
+    assert 1.0 <= largest_penalty(problem) / smallest <= 1.0 + 1.1 * NEAR
+
+
+def test_a_search_that_is_late_leaves_a_bound(iris):
     X, y = iris
-    found = largest_penalty(Problem.from_data(X, y, loss="hinge", lam=0.0))
-    smallest = fenchel.lambda_max(X, y)
-    assert smallest <= found * (1 + 1e-6) <= 3 * smallest
+    problem = Problem.from_data(X, y, loss="hinge", lam=0.0)
+    late = largest_penalty(problem, max_time=0.0)
+    assert late > 1.2 * largest_penalty(problem)
+    path = SparseLinearClassifier(max_time=1e-9, fit_intercept=False)
+    with pytest.warns(ConvergenceWarning):
+        assert path.path(X, y, alphas=2).alphas[0] == late
 
 
 def test_given_penalties_are_sorted_and_checked(iris):

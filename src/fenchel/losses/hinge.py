@@ -45,12 +45,12 @@ class Hinge(Loss):
         return margins
 
     @property
-    def _plain(self) -> bool:
+    def plain(self) -> bool:
         """Whether every mistake costs 1, which is what the compiled loops know."""
         return self.cost is None and type(self).margins is Hinge.margins
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if not self._plain:
+        if not self.plain:
             return self.margins(Z, y).max(axis=1) - true_class(Z, y)
         losses = np.empty(y.size)
         hinge(np.ascontiguousarray(Z, dtype=np.float64), y, losses)
@@ -83,7 +83,7 @@ class Hinge(Loss):
     def smoothed(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray
     ) -> np.ndarray:
-        if not self._plain:
+        if not self.plain:
             return super().smoothed(V0, Z, eta, y, V)
         losses = np.empty(y.size)
         smoothed_hinge(V0, Z, eta, y, V, losses)
@@ -98,7 +98,7 @@ class Hinge(Loss):
         weights: np.ndarray,
         Vt: np.ndarray,
     ) -> float:
-        if not self._plain:
+        if not self.plain:
             return super().smoothed_by_class(V0t, Zt, eta, y, weights, Vt)
         return smoothed_hinge_by_class(V0t, Zt, eta, y, weights, Vt)
 
