@@ -40,7 +40,8 @@ def twin(problem: Problem, steps: int) -> tuple[np.ndarray, np.ndarray]:
     U, V = np.zeros((problem.d, problem.k)), np.full((problem.n, problem.k), 1.0 / problem.k)
     squares = (w * X**2).sum(axis=0)[:, None]
     scale = 1.0 / np.where(squares > 0, squares, 1.0)
-    omega, eta, tried = 0.5 * problem.at_zero * np.sqrt(problem.k), 1.0, TRIED
+    omega, eta, tried = 0.7 * problem.at_zero * np.sqrt(problem.k), 1.0, TRIED
+    pace = np.ones(problem.k)
     origin, sums, total, restart_gap = (U, V), (0.0, 0.0), 0.0, np.inf
 
     def gap(U: np.ndarray, V: np.ndarray) -> float:
@@ -50,15 +51,18 @@ def twin(problem: Problem, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
     for step in range(1, steps + 1):
         while True:
-            tau, sigma = eta * omega * scale, eta / omega
+            tau, sigma = eta * omega * scale * pace, eta / omega
             W = U - tau * (X.T @ (w * (V - Y)))
             U_new = np.sign(W) * np.maximum(np.abs(W) - tau * lam * c, 0.0)
             if problem.positive:
                 U_new = np.maximum(W - tau * lam * c, 0.0)
             V_new = problem.loss.prox_euclidean(V, X @ (2 * U_new - U), sigma, problem.y)
             dU, dV = U_new - U, V_new - V
-            moved = (dU**2 / scale).sum() / omega + omega * (w * dV**2).sum()
-            limit = moved / (2 * abs((w * dV * (X @ dU)).sum()))
+            moved = (dU**2 / scale).sum(axis=0) / omega / pace + omega * (w * dV**2).sum(axis=0)
+            crossed = (w * dV * (X @ dU)).sum(axis=0)
+            limit = moved.sum() / (2 * abs(crossed.sum()))
+            wrong = moved < 2 * eta * abs(crossed)
+            pace = np.where(wrong, np.maximum(0.7 * pace, 0.05), np.minimum(1.02 * pace, 1.0))
             used, tried = eta, tried + 1
             eta = min((1 - (tried + 1) ** -0.3) * limit, (1 + (tried + 1) ** -0.6) * eta)
             if used <= limit:
@@ -126,17 +130,17 @@ def test_a_primal_step(share: float) -> None:
     k, d = 7, 45
     U = rng.standard_normal((k, d)) * (rng.random((k, d)) < 0.1)
     G = rng.standard_normal((k, d)) * (rng.random((k, d)) < share)
-    tau, above = rng.random(d) + 0.1, 0.1 * rng.random(d)
+    tau, above, pace = rng.random(d) + 0.1, 0.1 * rng.random(d), rng.random(k) + 0.1
     below = np.where(rng.random(d) < 0.3, np.inf, above)
     G[3, 5], below[5] = np.nan, above[5]
-    W = U - tau * G
-    expected = np.maximum(W - above, 0.0) + np.minimum(W + below, 0.0)
-    found, moved = kernels.primal_step(*kernels.nonzeros(U, U.size), G, tau, above, below)
+    W, times = U - pace[:, None] * tau * G, pace[:, None]
+    expected = np.maximum(W - times * above, 0.0) + np.minimum(W + times * below, 0.0)
+    found, moved = kernels.primal_step(*kernels.nonzeros(U, U.size), G, tau, above, below, pace)
     np.testing.assert_allclose(whole(found, d), expected, atol=1e-15)  # a NaN stays
-    assert np.isnan(moved)
+    assert np.isnan(moved[3])
     G[3, 5] = 0.0
-    found, moved = kernels.primal_step(*kernels.nonzeros(U, U.size), G, tau, above, below)
-    np.testing.assert_allclose(moved, ((whole(found, d) - U) ** 2 / tau).sum(), rtol=1e-13)
+    found, moved = kernels.primal_step(*kernels.nonzeros(U, U.size), G, tau, above, below, pace)
+    np.testing.assert_allclose(moved, ((whole(found, d) - U) ** 2 / tau).sum(axis=1), rtol=1e-13)
 
 
 def test_sums_over_lists() -> None:
@@ -144,12 +148,15 @@ def test_sums_over_lists() -> None:
     A, B, total = rng.standard_normal((3, 6, 9))
     U = rng.standard_normal((6, 9)) * (rng.random((6, 9)) < 0.3)
     lists = kernels.nonzeros(U, U.size)
-    np.testing.assert_allclose(kernels.pair_with_change(*lists, A, B), (U * (B - A)).sum())
+    found = np.ones(6)
+    kernels.add_pairing(*lists, A, B, found)
+    np.testing.assert_allclose(found, 1.0 + (U * (B - A)).sum(axis=1))
     expected = total + 0.3 * U
     kernels.accumulate(total, 0.3, *lists)
     np.testing.assert_allclose(total, expected, rtol=1e-14)
-    w = rng.random(6)
-    np.testing.assert_allclose(kernels.change_of(A, B, w), w @ ((B - A) ** 2).sum(axis=1))
+    w, found = rng.random(6), np.ones(9)
+    kernels.add_change(A, B, w, found)
+    np.testing.assert_allclose(found, 1.0 + w @ (B - A) ** 2)
 
 
 @pytest.mark.parametrize("k", [1, 4, 7])

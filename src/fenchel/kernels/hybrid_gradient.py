@@ -40,13 +40,14 @@ def soft_threshold(
     tau: np.ndarray,
     above: np.ndarray,
     below: np.ndarray,
+    pace: float,
     out: np.ndarray,
 ) -> None:
     """The step of one class."""
     for j in range(u.size):
-        a = u[j] - tau[j] * g[j]
-        kept = above[j] if a > above[j] else a  # unlike max(), this vectorises, and keeps a NaN
-        out[j] = a - (-below[j] if kept < -below[j] else kept)
+        a, up, down = u[j] - pace * tau[j] * g[j], pace * above[j], -pace * below[j]
+        kept = up if a > up else a  # unlike max(), this vectorises, and keeps a NaN
+        out[j] = a - (down if kept < down else kept)
 
 
 @helper(fastmath={"contract", "reassoc"})
@@ -67,22 +68,24 @@ def primal_step(
     tau: np.ndarray,
     above: np.ndarray,
     below: np.ndarray,
-) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
-    """``new = soft-threshold(U - tau G)``, and ``sum_jl (new - U)^2 / tau_j``; U and new by lists.
+    pace: np.ndarray,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """``new = soft-threshold(U - tau G)``, and ``sum_j (new - U)^2 / tau_j``; U and new by lists.
 
-    Positive values are moved towards zero by ``above``, negative ones by ``below``.
+    Positive values are moved towards zero by ``above``, negative ones by ``below``. What is said
+    of tau and of these holds for a class with pace 1.
     """
     k, d = G.shape
     inverse, old, new = 1.0 / tau, np.empty(d), np.empty(d)
-    moved, count = 0.0, 0
+    moved, count = np.empty(k), 0
     new_pointer = np.zeros(k + 1, np.int64)
     new_index, new_value = np.empty(index.size + d, np.int32), np.empty(index.size + d)
     for l in range(k):
         old[:] = 0.0
         for p in range(pointer[l], pointer[l + 1]):
             old[index[p]] = value[p]
-        soft_threshold(old, G[l], tau, above, below, new)
-        moved += squared_distance(old, new, inverse)
+        soft_threshold(old, G[l], tau, above, below, pace[l], new)
+        moved[l] = squared_distance(old, new, inverse)
         if count + d > new_index.size:
             new_index, new_value = longer(new_index, count + d), longer(new_value, count + d)
         count = append_nonzeros(new, new_index, new_value, count)
@@ -232,28 +235,28 @@ def rows_of(Z: np.ndarray, old: np.ndarray, start: int, ahead: float, out: np.nd
             out[i, l3] = z3[i] + ahead * (z3[i] - a3[i])
 
 
-@kernel(fastmath={"contract", "reassoc"})
-def change_of(V: np.ndarray, V_new: np.ndarray, weights: np.ndarray) -> float:
-    """``<dV, dV>`` in the inner product of the dual space."""
-    moved = 0.0
+@kernel(fastmath={"contract"})
+def add_change(V: np.ndarray, V_new: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
+    """Add ``<dV, dV>`` in the inner product of the dual space, class by class."""
     for i in range(weights.size):
-        v, new, total = V[i], V_new[i], 0.0
+        v, new, w = V[i], V_new[i], weights[i]
         for l in range(v.size):
-            total += (new[l] - v[l]) ** 2
-        moved += weights[i] * total
-    return moved
+            total[l] += w * (new[l] - v[l]) ** 2
 
 
 @kernel()
-def pair_with_change(
-    pointer: np.ndarray, index: np.ndarray, value: np.ndarray, A: np.ndarray, A_new: np.ndarray
-) -> float:
-    """``<U, A_new - A>`` for U by lists."""
-    total = 0.0
-    for l in range(A.shape[0]):
+def add_pairing(
+    pointer: np.ndarray,
+    index: np.ndarray,
+    value: np.ndarray,
+    A: np.ndarray,
+    A_new: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    """Add ``<U, A_new - A>`` for U by lists, class by class."""
+    for l in range(total.size):
         for p in range(pointer[l], pointer[l + 1]):
-            total += value[p] * (A_new[l, index[p]] - A[l, index[p]])
-    return total
+            total[l] += value[p] * (A_new[l, index[p]] - A[l, index[p]])
 
 
 @kernel()

@@ -26,6 +26,10 @@ DECAY = 0.5
 #: steps: at its own beginning it would cut the first ones to a fifth.
 TRIED = 10
 
+#: A class whose own step was too long goes on with this part of it, but no less than the second,
+#: and comes back to the step of all by the third.
+SHORTER, SHORTEST, LONGER = 0.7, 0.05, 1.02
+
 #: Products that a look spends on a better dual point.
 REPAIRS = 2
 
@@ -69,6 +73,7 @@ class State:
     origin: tuple[Lists, np.ndarray]  # where the last restart began
     scale: np.ndarray  # diagonal of the metric of U
     omega: float  # primal weight: the primal step is eta omega scale, the dual one eta / omega
+    pace: np.ndarray  # the primal step of every class in parts of that
     eta: float = 1.0
     total: float = 0.0  # sum of steps since the restart
     tried: int = TRIED  # steps so far, also those that were too long
@@ -94,8 +99,9 @@ class HybridGradient(PenalisedSolver):
     so the steps are longer than a constant one could be. The run restarts from the better of the
     last point and the average whenever the gap has halved, and balances then the two step sizes.
 
-    The bilinear form is a sum over the classes, and so a step that is too long for a few classes
-    spoils the dual constraints of these alone. A look repairs them class by class.
+    The bilinear form is a sum over the classes. Those with many samples are the first for which a
+    step is too long: they make shorter ones, as long as the rule is broken by what is theirs in it.
+    And where a class violates its dual constraints, a look repairs it alone.
     """
 
     name: ClassVar[str] = "hybrid-gradient"
@@ -124,7 +130,7 @@ class HybridGradient(PenalisedSolver):
         return State(
             problem, products, now, Pair.empty(problem), Pair.empty(problem),
             (np.zeros_like(now.G), np.zeros_like(now.V)), (now.U, now.V.copy()), scale,
-            omega=0.5 * problem.at_zero * np.sqrt(problem.k),
+            omega=0.7 * problem.at_zero * np.sqrt(problem.k), pace=np.ones(problem.k),
         )  # fmt: skip
 
     def advance(self, state: State, n_steps: int) -> None:
@@ -148,19 +154,25 @@ class HybridGradient(PenalisedSolver):
             tau = eta * omega * state.scale
             above = tau * problem.lam * problem.penalty_factor
             below = np.where(problem.nonnegative, np.inf, above)
-            new.U, moved_U = kernels.primal_step(*now.U, now.G, tau, above, below)
+            new.U, moved_U = kernels.primal_step(*now.U, now.G, tau, above, below, state.pace)
             state.products.scores(new.U, new.Z)
-            moved_V = 0.0
+            moved_V, crossed = np.zeros(problem.k), np.zeros(problem.k)
             for rows, ahead in rows_of(problem, new.Z, now.Z, 1.0):
                 new.V[rows] = problem.loss.prox_euclidean(
                     now.V[rows], ahead, eta / omega, problem.y[rows]
                 )
-                moved_V += kernels.change_of(now.V[rows], new.V[rows], problem.weights[rows])
+                kernels.add_change(now.V[rows], new.V[rows], problem.weights[rows], moved_V)
             V = state.products.gradient(new.V, new.G)
-            crossed = kernels.pair_with_change(*new.U, now.G, new.G)  # <dU, dG> is <dV, X dU>
-            crossed -= kernels.pair_with_change(*now.U, now.G, new.G)
-            moved = eta * moved_U + omega * moved_V
-            limit = 0.5 * moved / abs(crossed) if crossed != 0.0 else np.inf
+            kernels.add_pairing(*new.U, now.G, new.G, crossed)  # <dU, dG>, which is <dV, X dU>
+            kernels.add_pairing(*now.U, new.G, now.G, crossed)
+            moved = eta * moved_U / state.pace + omega * moved_V
+            limit = _quotient(0.5 * float(moved.sum()), abs(float(crossed.sum())))
+            too_long = 2.0 * eta * np.abs(crossed) > moved
+            state.pace = np.where(
+                too_long,
+                np.maximum(SHORTER * state.pace, SHORTEST),
+                np.minimum(LONGER * state.pace, 1.0),
+            )
             state.tried += 1
             shorter, longer = 1.0 - (state.tried + 1) ** -0.3, 1.0 + (state.tried + 1) ** -0.6
             state.eta = min(shorter * limit, longer * eta)
@@ -222,7 +234,9 @@ class HybridGradient(PenalisedSolver):
         now, (U, V) = state.now, state.origin
         moved = _sparse(now.U, state.problem.d) - _sparse(U, state.problem.d)
         far_U = np.sqrt(float((moved.data**2 / state.scale[moved.indices]).sum()))
-        far_V = np.sqrt(kernels.change_of(now.V, V, state.problem.weights))
+        changed = np.zeros(state.problem.k)
+        kernels.add_change(now.V, V, state.problem.weights, changed)
+        far_V = np.sqrt(float(changed.sum()))
         if far_U > 0.0 and far_V > 0.0:
             state.omega = float(np.sqrt(state.omega * far_U / far_V))
         V[:] = now.V
@@ -352,6 +366,10 @@ def rows_of(
         rows = slice(start, min(start + size, problem.n))
         kernels.rows_of(Z, old, start, ahead, space[: rows.stop - start])
         yield rows, space[: rows.stop - start]
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if b != 0.0 else np.inf
 
 
 def _sparse(lists: Lists, columns: int) -> sp.csr_array:
