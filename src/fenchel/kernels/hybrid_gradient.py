@@ -11,7 +11,7 @@ import numpy as np
 from fenchel.kernels.compiled import helper, kernel
 
 #: Numbers of X that stay in the cache, and the fewest columns that are worth a part of their own.
-CACHED, LEAST_COLUMNS = 1 << 18, 64
+CACHED, LEAST_COLUMNS = 1 << 20, 64
 
 #: Entries of a row that are looked at together: most are zero.
 STRIDE = 32

@@ -36,6 +36,10 @@ REPAIRS = 2
 #: Features are scaled as if their norms were no smaller, nor larger than the inverse.
 SMALLEST_NORM = 1e-100
 
+#: Above this gap, in parts of P(0), products read X in single precision: they are as fast as they
+#: read. Not where a norm of its columns is below the second number or above the third.
+ROUGH, SMALL_NORM, LARGE_NORM = 1e-4, 1e-15, 1e15
+
 #: A point with more non-zeros than this part of its entries is multiplied as a dense one.
 MANY = 0.15
 
@@ -112,7 +116,9 @@ class HybridGradient(PenalisedSolver):
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> State:
         self.check_problem(problem)
-        now, products = Pair.empty(problem), Products.of(problem)
+        norms = problem.design.column_norms(problem.weights)
+        single = bool(((norms == 0.0) | (norms > SMALL_NORM)).all() and norms.max() < LARGE_NORM)
+        now, products = Pair.empty(problem), Products.of(problem, single)
         if start is not None:
             U = dense(start.U).T.astype(np.float64)
             U[(U < 0.0) & problem.nonnegative] = 0.0
@@ -124,7 +130,6 @@ class HybridGradient(PenalisedSolver):
         else:
             now.V[:] = dense(start.V)
             products.gradient(now.V, now.G)
-        norms = problem.design.column_norms(problem.weights)
         norms = np.clip(np.where(norms > 0.0, norms, 1.0), SMALLEST_NORM, 1.0 / SMALLEST_NORM)
         scale = 1.0 / norms**2
         return State(
@@ -200,6 +205,8 @@ class HybridGradient(PenalisedSolver):
         if highest > state.dual[0]:
             state.dual = highest, V.copy()
         state.gap = state.primal[0] - state.dual[0]
+        if state.gap <= ROUGH * problem.at_zero:
+            state.products.make_exact()
         gap = min(primal - dual, mean_primal - mean_dual)
         if gap <= DECAY * state.restart_gap:
             state.restart_gap = gap
@@ -276,7 +283,7 @@ class Products:
     combine: Callable[..., Any]
 
     @classmethod
-    def of(cls, problem: Problem) -> Products:
+    def of(cls, problem: Problem, single: bool = False) -> Products:
         design: Design = problem.design
         if isinstance(design, SparseDesign):
             rows, columns = design.X, design.csc
@@ -284,7 +291,15 @@ class Products:
                 problem, (rows.indptr, rows.indices, rows.data),
                 (columns.indptr, columns.indices, columns.data), kernels.sparse_combine,
             )  # fmt: skip
-        return cls(problem, (design.X,), (by_columns(design.X),), kernels.dense_combine)
+        X = design.X.astype(np.float32, copy=False) if single else design.X
+        return cls(problem, (X,), (by_columns(X),), kernels.dense_combine)
+
+    def make_exact(self) -> None:
+        """Leave single precision."""
+        X = self.problem.design.X
+        if self._dense and self.by_sample[0].dtype != X.dtype:
+            self.by_feature, self.by_sample = (), (X,)  # what there was goes before more is made
+            self.by_feature = (by_columns(X),)
 
     def scores(self, U: Lists, out: np.ndarray) -> None:
         """``out = X U``, by class."""
