@@ -83,7 +83,7 @@ def twin(problem: Problem, steps: int) -> tuple[np.ndarray, np.ndarray]:
         U, V = U_new, V_new
         sums, total = (sums[0] + used * U, sums[1] + used * V), total + used
         if step % LOOK == 0:
-            points = [(U, V), (sums[0] / total, sums[1] / total)]
+            points = [(U, V), (sums[0] / total, sums[1] / total)][: 1 + (step > LOOK)]
             gaps = [gap(*point) for point in points]
             if min(gaps) <= 0.5 * restart_gap:
                 restart_gap, (U, V) = min(gaps), points[int(np.argmin(gaps))]
@@ -244,7 +244,7 @@ def test_a_dual_point_is_repaired_class_by_class(positive: bool, loss: str) -> N
         W = Y + np.minimum(factor, factor[problem.y][:, None]) * (V - Y)
         W[rows, problem.y] = 0.0
         W[rows, problem.y] = 1.0 - W.sum(axis=1)
-    value = solver._repaired(state)
+    value = solver._repaired(state, state.average)
     np.testing.assert_allclose(state.new.V, W, atol=1e-15)
     np.testing.assert_allclose(value, -problem.conjugate(W) / max(1.0, worst(W).max()))
     plain = -problem.conjugate(V) / worst(V).max()

@@ -188,14 +188,13 @@ class HybridGradient(PenalisedSolver):
 
     def _look(self, state: State) -> None:
         """Restart from the better of the last point and the average where the gap has halved."""
-        problem, now, average = state.problem, state.now, state.average
-        average.U = kernels.nonzeros(state.totals[0] / state.total, state.totals[0].size)
-        np.divide(state.totals[1], state.total, out=average.V)
-        state.products.scores(average.U, average.Z)
-        state.products.gradient(average.V, average.G)
-        primal, dual = bounds(problem, now)
-        mean_primal, mean_dual = bounds(problem, average)
-        repaired = self._repaired(state)
+        problem, now = state.problem, state.now
+        primal, dual = mean_primal, mean_dual = bounds(problem, now)
+        average = now
+        if state.restart_gap < np.inf:  # the first iterates are nowhere near, and not sparse
+            average = self._average(state)
+            mean_primal, mean_dual = bounds(problem, average)
+        repaired = self._repaired(state, average)
         lowest, point = (primal, now) if primal <= mean_primal else (mean_primal, average)
         if lowest < state.primal[0]:
             state.primal = lowest, point.U
@@ -215,22 +214,31 @@ class HybridGradient(PenalisedSolver):
             self._restart(state)
 
     @staticmethod
-    def _repaired(state: State) -> float:
-        """The dual value of the average, repaired class by class; the point is in ``state.new``.
+    def _average(state: State) -> Pair:
+        average = state.average
+        average.U = kernels.nonzeros(state.totals[0] / state.total, state.totals[0].size)
+        np.divide(state.totals[1], state.total, out=average.V)
+        state.products.scores(average.U, average.Z)
+        state.products.gradient(average.V, average.G)
+        return average
+
+    @staticmethod
+    def _repaired(state: State, at: Pair) -> float:
+        """The dual value of a point, repaired class by class; the new one is in ``state.new``.
 
         One factor for all of V - Y is as small as the worst class of all asks for. Here every
         class has its own, and a sample the smaller of two, so that its row stays in the simplex:
         that of the class in question and that of its true class. What this moves from others is
         of second order, and most of it is repaired the second time.
         """
-        problem, average, new = state.problem, state.average, state.new
-        worst = violation(problem, average.G)
+        problem, new = state.problem, state.new
+        worst = violation(problem, at.G)
         if problem.has_free or worst.max() <= 1.0:  # an equality does not survive several factors
             return -np.inf
         factor = np.ones(problem.k)
         for _ in range(REPAIRS):
             factor /= np.maximum(worst, 1.0)
-            kernels.shrink_classes(average.V, problem.y, factor, new.V)
+            kernels.shrink_classes(at.V, problem.y, factor, new.V)
             state.products.gradient(new.V, new.G)
             worst = violation(problem, new.G)
         return -problem.conjugate(new.V) / max(1.0, float(worst.max()))
@@ -281,6 +289,7 @@ class Products:
     by_sample: tuple
     by_feature: tuple
     combine: Callable[..., Any]
+    single: bool = False
 
     @classmethod
     def of(cls, problem: Problem, single: bool = False) -> Products:
@@ -292,12 +301,12 @@ class Products:
                 (columns.indptr, columns.indices, columns.data), kernels.sparse_combine,
             )  # fmt: skip
         X = design.X.astype(np.float32, copy=False) if single else design.X
-        return cls(problem, (X,), (by_columns(X),), kernels.dense_combine)
+        return cls(problem, (X,), (by_columns(X),), kernels.dense_combine, single)
 
     def make_exact(self) -> None:
         """Leave single precision."""
-        X = self.problem.design.X
-        if self._dense and self.by_sample[0].dtype != X.dtype:
+        self.single, X = False, self.problem.design.X
+        if self._dense and self.by_sample[0] is not X:
             self.by_feature, self.by_sample = (), (X,)  # what there was goes before more is made
             self.by_feature = (by_columns(X),)
 
@@ -305,7 +314,7 @@ class Products:
         """``out = X U``, by class."""
         d = self.problem.d
         if self._dense and U[2].size > MANY * d * self.problem.k:
-            np.matmul(_sparse(U, d).toarray(), self.by_feature[0], out=out)
+            self._multiply(_sparse(U, d).toarray(), self.by_feature[0], out)
         else:
             self.combine(*self.by_feature, *U, out)
 
@@ -326,7 +335,7 @@ class Products:
                 some = slice(start, start + width)
                 out[some] = common.rmatmul(R[:, some]).T
         else:
-            np.matmul(R.T, self.by_sample[0], out=out)
+            self._multiply(R.T, self.by_sample[0], out)
         return None
 
     def gradient_of_equal(self, out: np.ndarray) -> None:
@@ -339,6 +348,12 @@ class Products:
         problem = self.problem
         residual = kernels.residual_by_class(*V, problem.y, problem.weights, problem.k)
         self.combine(*self.by_sample, *residual, out)
+
+    def _multiply(self, A: np.ndarray, X: np.ndarray, out: np.ndarray) -> None:
+        if self.single:
+            out[...] = A.astype(np.float32) @ X
+        else:
+            np.matmul(A, X, out=out)
 
     @property
     def _dense(self) -> bool:
