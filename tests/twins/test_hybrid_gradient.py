@@ -23,12 +23,6 @@ from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solvers.proximal_newton import ProximalNewton
 
 
-@pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No data are fit for single precision."""
-    monkeypatch.setattr("fenchel.solvers.hybrid_gradient.LARGE_NORM", 0.0)
-
-
 def whole(lists: tuple, columns: int) -> np.ndarray:
     """The matrix that lists of its non-zeros stand for."""
     return sp.csr_array(lists[::-1], shape=(lists[0].size - 1, columns)).toarray()
@@ -94,7 +88,6 @@ def twin(problem: Problem, steps: int) -> tuple[np.ndarray, np.ndarray]:
     return U, V
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("loss", ["hinge", "sparsemax", "softmax"])
 @pytest.mark.parametrize("positive", [False, True])
@@ -197,8 +190,9 @@ def test_gradients(sparse: bool, share: float) -> None:
     np.testing.assert_allclose(out.T, problem.gradient(equal), atol=1e-15)
 
 
-def test_products_are_in_single_precision_until_the_gap_is_small() -> None:
+def test_products_are_in_single_precision_until_the_gap_is_small(monkeypatch) -> None:
     problem = small_problem(False, "hinge")
+    monkeypatch.setattr("fenchel.solvers.hybrid_gradient.LARGE", problem.n * problem.d)
     solver = HybridGradient()
     state = solver.init(problem, None, np.random.default_rng(0), 1)
     X = [state.products.by_sample[0], state.products.by_feature[0].T]
@@ -212,16 +206,19 @@ def test_products_are_in_single_precision_until_the_gap_is_small() -> None:
     assert state.products.by_sample[0] is problem.design.X
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_data_out_of_the_range_of_single_precision_are_left_alone(size: float) -> None:
+@pytest.mark.parametrize(("size", "large"), [(1e-30, 108), (1e30, 108), (1.0, 109), (1.0, 108)])
+def test_data_are_left_as_they_are_out_of_range_or_where_they_are_small(
+    monkeypatch, size: float, large: int
+) -> None:
+    monkeypatch.setattr("fenchel.solvers.hybrid_gradient.LARGE", large)
     X = np.random.default_rng(0).standard_normal((12, 9))
     X[:, 4] *= size
     problem = Problem.from_data(X, np.arange(12) % 3, lam=0.01)
     state = HybridGradient().init(problem, None, np.random.default_rng(0), 1)
-    assert state.products.by_sample[0].dtype == np.float64
+    single = size == 1.0 and large == 108
+    assert state.products.by_sample[0].dtype == (np.float32 if single else np.float64)
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("loss", ["hinge", "sparsemax"])
 def test_a_dual_point_is_repaired_class_by_class(positive: bool, loss: str) -> None:
@@ -253,7 +250,6 @@ def test_a_dual_point_is_repaired_class_by_class(positive: bool, loss: str) -> N
     assert found.dual >= value - 1e-12  # what a look says of it, the certificate confirms
 
 
-@pytest.mark.usefixtures("exact")
 def test_what_a_look_knows_is_what_the_certificate_says() -> None:
     """No certificate is made where a look knows that the gap is above the limit."""
     data = make_paper(40, rng=1)

@@ -36,9 +36,10 @@ REPAIRS = 2
 #: Features are scaled as if their norms were no smaller, nor larger than the inverse.
 SMALLEST_NORM = 1e-100
 
-#: Above this gap, in parts of P(0), products read X in single precision: they are as fast as they
-#: read. Not where a norm of its columns is below the second number or above the third.
-ROUGH, SMALL_NORM, LARGE_NORM = 1e-4, 1e-15, 1e15
+#: Above this gap, in parts of P(0), products read an X of so many entries in single precision: they
+#: are as fast as they read. Not where a norm of its columns is below the third number or above the
+#: last.
+ROUGH, LARGE, SMALL_NORM, LARGE_NORM = 1e-4, 1 << 17, 1e-15, 1e15
 
 #: A point with more non-zeros than this part of its entries is multiplied as a dense one.
 MANY = 0.15
@@ -117,7 +118,8 @@ class HybridGradient(PenalisedSolver):
     ) -> State:
         self.check_problem(problem)
         norms = problem.design.column_norms(problem.weights)
-        single = bool(((norms == 0.0) | (norms > SMALL_NORM)).all() and norms.max() < LARGE_NORM)
+        in_range = ((norms == 0.0) | (norms > SMALL_NORM)) & (norms < LARGE_NORM)
+        single = problem.n * problem.d >= LARGE and bool(in_range.all())
         now, products = Pair.empty(problem), Products.of(problem, single)
         if start is not None:
             U = dense(start.U).T.astype(np.float64)
