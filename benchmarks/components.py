@@ -23,6 +23,7 @@ import fenchel
 from fenchel.datasets import make_paper
 from fenchel.solvers import proximal_newton
 from fenchel.solvers.base import Solver
+from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.proximal_newton import ProximalNewton
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
@@ -116,6 +117,7 @@ def softmax(large: bool) -> None:
 
 def main() -> None:
     proximal_newton.CHEAP = 0  # every point is certified: times to rough gaps are read off one run
+    HybridGradient.is_far = Solver.is_far
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", action="store_true", help="n=d=k=1000 too, a few minutes more")
     parser.add_argument("--loss", choices=("hinge", "softmax"), default="hinge")

@@ -33,8 +33,8 @@ SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 1, 2.5, 0.5
 GRADIENT_BLOCKS = 3
 
 #: Arrays of the size of the scores and of U that the hybrid gradient steps hold together with a
-#: check: three points with their products, sums, the last restart and the best point.
-HYBRID_SCORES, HYBRID_GRADIENTS = 14, 10
+#: check: three points with their products, sums, the last restart and the best point. U is sparse.
+HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
 
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,

@@ -12,6 +12,7 @@ import fenchel
 import reference
 from fenchel.certificate import certify
 from fenchel.datasets import make_paper
+from fenchel.kernels.hybrid_gradient import nonzeros
 from fenchel.kernels.simplex import project_rows
 from fenchel.losses import Hinge
 from fenchel.null_penalty import smallest_null_penalty
@@ -182,7 +183,7 @@ def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
     solver = PrimalDual()
     state = solver.init(problem, None, rng, 1)
     U = rng.uniform(1.0, 2.0, size=(4, 800))
-    state.inner.best, state.inner.gap = (U, state.inner.now.V), gap * problem.at_zero
+    state.inner.primal, state.inner.gap = (1.0, nonzeros(U, U.size)), gap * problem.at_zero
     state.inner.iteration, state.reference = 1000, state.inner.gap
     solver._hand_over_in_time(state)
     assert np.count_nonzero(state.inner.entries.u) == (MOST if gap > 0.05 else U.size)

@@ -8,7 +8,7 @@ import pytest
 from checker import project_onto_simplex
 from fenchel.kernels.l1_ball import ball_threshold
 from fenchel.kernels.partial_sampling import draw_sample, multiply_dual_power
-from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_rows
+from fenchel.kernels.simplex import SMALLEST, multiply_rows, project_margins, project_rows
 from fenchel.kernels.solid_simplex import multiply_halves, rescale
 from fenchel.kernels.sparsemax import sparsemax
 from fenchel.kernels.subgradient import ball_excess, shrink_and_sum
@@ -26,6 +26,17 @@ def test_project_rows(k: int, scale: float) -> None:
     np.testing.assert_array_equal(out[1], A[1])
     project_rows(A, out, A)  # in place, from a good guess
     np.testing.assert_array_equal(A, out)
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_project_margins(k: int) -> None:
+    rng = np.random.default_rng(k)
+    V, Z, y = rng.dirichlet(np.full(k, 0.2), 20), rng.standard_normal((20, k)), np.arange(20) % k
+    out = np.empty_like(V)
+    project_margins(V, Z, 0.3, y, out)
+    margins = Z + 1.0 - np.eye(k)[y]
+    expected = np.array([project_onto_simplex(row) for row in V + 0.3 * margins])
+    np.testing.assert_allclose(out, expected, atol=1e-15)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.3])

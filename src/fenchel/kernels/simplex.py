@@ -69,6 +69,17 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
     return threshold
 
 
+@helper(error_model="numpy")
+def project_row(a: np.ndarray, guess: np.ndarray, space: np.ndarray, out: np.ndarray) -> None:
+    """Euclidean projection of ``a`` onto the simplex, with the positive entries of ``guess``."""
+    top = largest(a)
+    least = max(-1.0, value_of(a, guess, top)) if guess.size > 0 else -1.0
+    threshold = threshold_of(a, top, least, space)
+    for l in range(a.size):
+        v = a[l] - top - threshold
+        out[l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises
+
+
 @kernel(error_model="numpy")
 def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of each row of A onto the simplex.
@@ -79,17 +90,24 @@ def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     often close. ``guess`` may have no rows.
     """
     n, k = A.shape
-    above = np.empty(k)
+    above, nothing = np.empty(k), np.empty(0)
     for i in range(n):
-        a = A[i]
-        top = largest(a)
-        least = -1.0
-        if guess.shape[0] > 0:
-            least = max(least, value_of(a, guess[i], top))
-        threshold = threshold_of(a, top, least, above)
+        project_row(A[i], guess[i] if guess.shape[0] > 0 else nothing, above, out[i])
+
+
+@kernel(error_model="numpy")
+def project_margins(
+    V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, out: np.ndarray
+) -> None:
+    """The projection of each row of ``V0 + eta (Z + 1 - Y)``, which is in memory row by row."""
+    n, k = V0.shape
+    a, above = np.empty(k), np.empty(k)
+    for i in range(n):
+        v0, z = V0[i], Z[i]
         for l in range(k):
-            v = a[l] - top - threshold
-            out[i, l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises
+            a[l] = v0[l] + eta * (z[l] + 1.0)
+        a[y[i]] = v0[y[i]] + eta * z[y[i]]
+        project_row(a, v0, above, out[i])
 
 
 @kernel(fastmath={"contract", "reassoc"}, error_model="numpy")

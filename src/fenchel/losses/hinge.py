@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel.kernels.by_class import smoothed_hinge_by_class
-from fenchel.kernels.simplex import multiply_rows, project_rows
+from fenchel.kernels.simplex import multiply_rows, project_margins, project_rows
 from fenchel.kernels.smoothed_hinge import hinge, smoothed_hinge
 from fenchel.losses.base import Loss, true_class
 
@@ -74,6 +74,11 @@ class Hinge(Loss):
     def prox_euclidean(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
+        if self._plain:
+            out = np.empty(Z.shape)
+            V0, Z = (np.ascontiguousarray(A, dtype=np.float64) for A in (V0, Z))
+            project_margins(V0, Z, eta, y, out)
+            return out
         out = self.margins(Z, y)
         out *= eta
         out += V0
