@@ -64,7 +64,7 @@ UNUSED_HINGE, UNUSED_HYBRID, UNUSED_SOFTMAX, UNUSED_SPARSEMAX, HESSIANS = 1.2, 2
 #: How many coefficients are used is seen in a fit of so many rows that is as rough as this: by more
 #: rows more are used, with about this power of their number, and by losses that are less smooth
 #: than softmax so many times as many.
-LOOK_ROWS, LOOK_TOL, LOOK_ITERATIONS, LOOK_GROWTH, LESS_SMOOTH = 500, 1e-2, 8, 0.2, 1.2
+LOOK_ROWS, LOOK_TOL, LOOK_ITERATIONS, LOOK_GROWTH, LESS_SMOOTH = 1000, 1e-2, 8, 0.2, 1.2
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -82,7 +82,7 @@ def estimate_memory(
 
     It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
     scores and of the gradient, and the Hessian of a Newton step on dense data, whose size depends
-    on the penalty: how many coefficients are used is seen in a rough fit of 500 rows where it
+    on the penalty: how many coefficients are used is seen in a rough fit of 1000 rows where it
     matters. How many arrays there are was set on some of the cases of benchmarks/memory.py, and
     measured on others. Fits of less than 30 MB or so, and those with so large a penalty that
     nothing is used, may take less. What is compiled on the first use of all is not counted.
