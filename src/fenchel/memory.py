@@ -107,23 +107,21 @@ def estimate_memory(
     if k < 2:
         raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
     size = Size.of(X, k, loss)
-    return size.fit_bytes() if codes is None else _with_look(size, X, codes, alpha, alpha_scale)
+    used = np.inf if codes is None else coefficients(size, X, codes, alpha, alpha_scale)
+    return size.fit_bytes(used)
 
 
-def _with_look(size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str) -> int:
-    """The same for class codes."""
+def coefficients(size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str) -> float:
+    """How many coefficients a fit will use, about: infinity where that does not matter."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(scale)
-    least = size.fit_bytes(0.0)
-    if size.fit_bytes() <= (1.0 + SMALL_PART) * least:
-        return size.fit_bytes()
-    return size.fit_bytes(used_coefficients(X, codes, size.loss, alpha, scale))
+    if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(0.0):
+        return np.inf
+    return look(X, codes, size.loss, alpha, scale)
 
 
-def used_coefficients(
-    X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str
-) -> float:
-    """How many coefficients a fit of dense data will use, about, by one of a few of its rows.
+def look(X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str) -> float:
+    """The coefficients that a fit of dense data will use, about, by one of a few of its rows.
 
     That is with softmax for any loss, of which the steps are the cheapest.
     """
@@ -215,15 +213,15 @@ def check(X: Matrix, codes: np.ndarray, k: int, loss: str | Loss, alpha: float, 
     size, free = Size.of(X, k, loss), available_memory()
     if free is None or size.fit_bytes() <= free:  # with any penalty: no need to look
         return
-    needed = _with_look(size, X, codes, alpha, scale)
+    used = coefficients(size, X, codes, alpha, scale)
+    needed = size.fit_bytes(used)
     if needed <= free:
         return
     rows, beyond = 0, size.n  # the most rows that fit are between them
     while beyond - rows > 1:
         middle = (rows + beyond) // 2
-        rows, beyond = (
-            (middle, beyond) if size.with_rows(middle).fit_bytes() <= free else (rows, middle)
-        )
+        fits = size.with_rows(middle).fit_bytes(used) <= free
+        rows, beyond = (middle, beyond) if fits else (rows, middle)
     raise MemoryError(
         f"{size.n} samples and {k} classes need about {needed / 2**30:.3g} GiB, of which "
         f"{8 * SCORE_ARRAYS * size.n * k / 2**30:.3g} GiB are for scores and dual variables, but "

@@ -101,7 +101,7 @@ def test_rows_without_signal_or_with_one_class_tell_nothing():
 
 def test_no_look_where_the_hessian_is_small(hessian_matters, monkeypatch):
     X, y = hessian_matters
-    monkeypatch.setattr(memory, "used_coefficients", None)
+    monkeypatch.setattr(memory, "look", None)
     with pytest.raises(TypeError):
         estimate_memory(X, y, "softmax")
     many = np.broadcast_to(X[:, :1], (1500, 100_000))
@@ -118,7 +118,7 @@ def test_a_penalty_that_is_none(hessian_matters, options, words):
 
 
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
-    X, y = np.eye(10_000, 10), np.arange(10_000) % 50
+    X, y = np.eye(40_000, 10), np.arange(40_000) % 50
     half = (estimate_memory(X, y) + memory.FLOOR) // 2
     monkeypatch.setattr(memory, "available_memory", lambda: half)
     with pytest.raises(MemoryError, match="of these rows") as refusal:
