@@ -170,6 +170,15 @@ SHARED |= {
     for alpha in (1e-2, 1e-3, 1e-4)
 }
 
+SHARED |= {
+    f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
+    for name, make, arguments, *alphas in (
+        ("news20 embedded", embedded, ("news20", 100), 1e-4, 1e-3, 1e-3),
+        ("clusters", clusters, (8000, 300, 8), 1e-3, 1e-2, 1e-2),
+    )
+    for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
+}
+
 #: Data on which nothing was set, with various penalties.
 UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
     f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
@@ -177,12 +186,14 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
         ("wordnet_hyper", largest, ("wordnet_hyper", 60), 1e-3, 3e-4, 1e-4),
         ("debian_maint", largest, ("debian_maint", 40), 1e-4, 1e-3, 1e-3),
         ("udhr_langid", largest, ("udhr_langid", 100), 1e-3, 1e-4, 1e-2),
-        ("news20 embedded", embedded, ("news20", 100), 1e-4, 1e-3, 1e-3),
         ("letter fourier", fourier, ("letter", 6000, 300), 1e-3, 1e-4, 1e-2),
         ("hwu64 words", words, ("hwu64", 20, 1500), 1e-4, 1e-3, 1e-3),
-        ("clusters", clusters, (8000, 300, 8), 1e-3, 1e-2, 1e-2),
         ("waves", waves, (4000, 784, 10), 1e-4, 1e-3, 1e-2),
         ("waves float32", waves, (12000, 784, 10, "float32"), 1e-2),
+        ("stackoverflow20 words", words, ("stackoverflow20", 20, 300), 1e-4, 1e-4, 1e-3),
+        ("banking77 embedded", embedded, ("banking77", 150), 1e-3, 1e-3, 1e-2),
+        ("usps fourier", fourier, ("usps", 5000, 400), 1e-5, 1e-5, 1e-4),
+        ("many clusters", clusters, (15000, 120, 12), 1e-3, 1e-3, 1e-3),
         ("dna", shared, ("dna",), 1e-3, 1e-4, 1e-3),
         ("primary_cancers", shared, ("primary_cancers",), 1e-2, 1e-2, 1e-2),
         ("nci60", shared, ("nci60",), 1e-2, 1e-2, 1e-2),

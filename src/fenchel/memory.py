@@ -59,12 +59,12 @@ KEPT_FREE = 32 << 20
 #: come first, which leave many behind; with softmax and sparsemax the fewer the more of all
 #: coefficients are used. With softmax it is there together with the part that is solved, otherwise
 #: so often: together with the one before.
-UNUSED_HINGE, UNUSED_HYBRID, UNUSED_SOFTMAX, UNUSED_SPARSEMAX, HESSIANS = 1.2, 2.5, 1.0, 0.5, 2.2
+UNUSED_HINGE, UNUSED_HYBRID, UNUSED_SOFTMAX, UNUSED_SPARSEMAX, HESSIANS = 1.4, 2.5, 1.0, 0.5, 2.2
 
 #: How many coefficients are used is seen in a fit of so many rows that is as rough as this: by more
 #: rows more are used, with about this power of their number, and by losses that are less smooth
-#: than softmax so many times as many.
-LOOK_ROWS, LOOK_TOL, LOOK_ITERATIONS, LOOK_GROWTH, LESS_SMOOTH = 1000, 1e-2, 8, 0.2, 1.2
+#: than softmax so many times as many, where most are not used.
+LOOK_ROWS, LOOK_TOL, LOOK_ITERATIONS, LOOK_GROWTH, LESS_SMOOTH = 2000, 1e-2, 8, 0.1, 1.2
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -82,7 +82,7 @@ def estimate_memory(
 
     It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
     scores and of the gradient, and the Hessian of a Newton step on dense data, whose size depends
-    on the penalty: how many coefficients are used is seen in a rough fit of 1000 rows where it
+    on the penalty: how many coefficients are used is seen in a rough fit of 2000 rows where it
     matters. How many arrays there are was set on some of the cases of benchmarks/memory.py, and
     measured on others. Fits of less than 30 MB or so, and those with so large a penalty that
     nothing is used, may take less. What is compiled on the first use of all is not counted.
@@ -137,9 +137,11 @@ def look(X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str)
         return np.inf
     problem = problem.with_penalty(alpha * unit)
     U = solve_problem(problem, tol=LOOK_TOL, max_iter=LOOK_ITERATIONS, rng=0).U
-    used = U.nnz if sp.issparse(U) else np.count_nonzero(U)
-    used *= 1.0 if loss.twice_differentiable else LESS_SMOOTH
-    return float(used * (n / rows.size) ** LOOK_GROWTH)
+    part = (U.nnz if sp.issparse(U) else np.count_nonzero(U)) / (U.shape[0] * U.shape[1])
+    more = (n / rows.size) ** LOOK_GROWTH
+    more *= 1.0 if loss.twice_differentiable else LESS_SMOOTH
+    # those that are used against those that are not: there are never more than all
+    return float(U.shape[0] * U.shape[1] * more * part / (1.0 + (more - 1.0) * part))
 
 
 @dataclass(frozen=True)
