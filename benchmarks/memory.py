@@ -128,6 +128,7 @@ CASES: dict[str, tuple[Any, tuple, str, float]] = {
     "long text": (text, (20_000, 50_000, 20, 200), "sparsemax", 1e-3),
     "many classes": (text, (20_000, 20_000, 400, 20), "sparsemax", 1e-4),
     "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
+    "waves float32": (waves, (12_000, 784, 10, "float32"), "softmax", 1e-2),
     "digits hinge": (digits, (), "hinge", 1e-2),
     "digits softmax": (digits, (), "softmax", 1e-2),
 }
@@ -189,7 +190,6 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
         ("letter fourier", fourier, ("letter", 6000, 300), 1e-3, 1e-4, 1e-2),
         ("hwu64 words", words, ("hwu64", 20, 1500), 1e-4, 1e-3, 1e-3),
         ("waves", waves, (4000, 784, 10), 1e-4, 1e-3, 1e-2),
-        ("waves float32", waves, (12000, 784, 10, "float32"), 1e-2),
         ("stackoverflow20 words", words, ("stackoverflow20", 20, 300), 1e-4, 1e-4, 1e-3),
         ("banking77 embedded", embedded, ("banking77", 150), 1e-3, 1e-3, 1e-2),
         ("usps fourier", fourier, ("usps", 5000, 400), 1e-5, 1e-5, 1e-4),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
@@ -49,6 +50,9 @@ SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.3, 8, 4, 2, 3
 #: The rows of a sparse X in the features of the working set are copied where scores are many: about
 #: this part of X.
 WORKING_PART = 0.3
+
+#: Products with a dense X in single precision widen a block of it, and turn that by columns.
+WIDENED = 2
 
 #: A dense X in its own order of the rows is made and freed before the work. Up to this size the
 #: allocator keeps that: it is room for the work.
@@ -184,6 +188,8 @@ class Size:
             return FLOOR_SPARSE + int(copies * self.stored + max(work, start))
         work = (SMOOTH_SCORES if loss.smooth else SCORE_ARRAYS) * scores
         work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES) + self._hessian(used)
+        if self.stored < DOUBLE * n * (d + 1):
+            work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
         freed = self.stored if self.stored <= KEPT_FREE else 0

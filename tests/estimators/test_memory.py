@@ -100,6 +100,14 @@ def test_rows_without_signal_or_with_one_class_tell_nothing(monkeypatch):
         assert estimate_memory(X, y, loss) < whole  # no coefficients, as far as these rows tell
 
 
+def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
+    X = np.ones((3000, 1000))
+    whole, single = (estimate_memory(X.astype(dtype), 2, "softmax") for dtype in ("f8", "f4"))
+    widened = memory.WIDENED * 8 * memory.DESIGN_ENTRIES
+    assert whole - single == 2 * 4 * 3000 * 1001 - widened
+    assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
+
+
 def test_no_look_where_the_hessian_is_small(hessian_matters, monkeypatch):
     X, y = hessian_matters
     monkeypatch.setattr(memory, "look", None)
