@@ -249,8 +249,10 @@ def test_a_sparse_dual_point_is_read_by_rows(monkeypatch) -> None:
     assert layouts == [True]
 
 
-def test_norms_of_columns_of_any_size() -> None:
+@pytest.mark.parametrize("at_a_time", [1 << 18, 13], ids=["at once", "in parts"])
+def test_norms_of_columns_of_any_size(at_a_time: int, monkeypatch) -> None:
     """Those whose squares leave the range of floats are scaled before."""
+    monkeypatch.setattr("fenchel.design.dense.SQUARED_ENTRIES", at_a_time)
     size = np.array([1.0, 0.0, 1e-170, 1e149, 3.0, 1e-90])
     X = np.random.default_rng(0).standard_normal((20, 6)) * size
     weights = np.full(20, 0.05)

@@ -25,7 +25,7 @@ from fenchel.callbacks import FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.estimators import LinearClassifier, SparseLinearClassifier
 from fenchel.losses import Loss
-from fenchel.path import penalties, walk
+from fenchel.path import penalties, smallest_penalty, walk
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver
 from fenchel.solving import Result, solve_problem
@@ -148,7 +148,8 @@ class SparseLinearClassifierCV(LinearClassifier):
         _raise_for_params(params, self, "fit", allow={"groups"})
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         routed = self._route(weights, params)
-        memory.check(X, self.classes_.size, self.loss)
+        last = smallest_penalty(self.alphas, eps=self.eps, scale=self.alpha_scale)
+        memory.check(X, codes, self.classes_.size, self.loss, *last)
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
         self.alphas_ = penalties(
             problem,

@@ -18,7 +18,13 @@ from fenchel import memory, persistence, prediction
 from fenchel.callbacks import CallbackSupportMixin, FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
-from fenchel.path import Path, penalties, regularisation_path, resolve_alpha
+from fenchel.path import (
+    Path,
+    penalties,
+    regularisation_path,
+    resolve_alpha,
+    smallest_penalty,
+)
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver, Start
 from fenchel.solving import Result, solve_problem
@@ -257,7 +263,7 @@ class SparseLinearClassifier(LinearClassifier):
         """
         check_flag("warm_start", self.warm_start)
         X, codes, weights = read_training_data(self, X, y, sample_weight)
-        memory.check(X, self.classes_.size, self.loss)
+        memory.check(X, codes, self.classes_.size, self.loss, self.alpha, self.alpha_scale)
         problem = make_problem(self, X, codes, weights)
         options, began = solver_options(self), time.perf_counter()
         limit = options["max_time"]
@@ -304,7 +310,8 @@ class SparseLinearClassifier(LinearClassifier):
     def _path(self, X: Any, y: Any, sample_weight: Any, alphas: Any, eps: float) -> Path:
         """The path; sets ``classes_`` and what else is known of the data."""
         X, codes, weights = read_training_data(self, X, y, sample_weight)
-        memory.check(X, self.classes_.size, self.loss)
+        last = smallest_penalty(alphas, eps=eps, scale=self.alpha_scale)
+        memory.check(X, codes, self.classes_.size, self.loss, *last)
         problem, options = make_problem(self, X, codes, weights), solver_options(self)
         limit = options["max_time"]
         with shown(self.verbose):

@@ -167,6 +167,14 @@ def penalties(
     return found * _unit(problem, scale, max_time)
 
 
+def smallest_penalty(alphas: Any, *, eps: float, scale: str) -> tuple[float, str]:
+    """The last penalty of a path and its unit, before they are checked: 0 where it makes none."""
+    if isinstance(alphas, int | np.integer):
+        return eps, "max"
+    found = np.asarray(alphas)
+    return (float(found.min()), scale) if found.size and found.dtype.kind in "iuf" else (0.0, scale)
+
+
 def resolve_alpha(problem: Problem, alpha: float, scale: str, max_time: float | None) -> float:
     """The penalty in absolute terms."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
@@ -175,11 +183,16 @@ def resolve_alpha(problem: Problem, alpha: float, scale: str, max_time: float | 
 
 def _unit(problem: Problem, scale: str, max_time: float | None = None) -> float:
     """What a penalty is multiplied with; a search for it may take ``max_time`` seconds."""
-    if scale not in ("absolute", "max"):
-        raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
+    check_scale(scale)
     if scale == "absolute":
         return 1.0
     return _finite(smallest_null_penalty(problem, max_time))
+
+
+def check_scale(scale: str) -> None:
+    """Refuse an ``alpha_scale`` that is not known."""
+    if scale not in ("absolute", "max"):
+        raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
 
 
 def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None = None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,22 +59,102 @@ def test_what_cannot_be_estimated(X, y, words):
         estimate_memory(X, y)
 
 
-def test_sparsemax_counts_half_of_its_support():
+def test_sparsemax_counts_a_part_of_its_support():
     """Between a V that is positive everywhere, as with softmax, and one of labels alone."""
     X, k = sp.random_array((2000, 50), density=0.1, format="csr"), 300
     scores = 8 * 2000 * k
     softmax, sparsemax = (estimate_memory(X, k, loss) for loss in ("softmax", "sparsemax"))
-    assert softmax - sparsemax == memory.SUPPORT * memory.CURVATURE * scores
+    lacking = (1.0 - memory.SUPPORT) * memory.CURVATURE * scores
+    assert softmax - sparsemax == pytest.approx(lacking, abs=1)
+
+
+@pytest.fixture
+def hessian_matters():
+    """Dense data with a Hessian of anything between nothing and more than all the rest."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 10
+    X = rng.standard_normal((1500, 150))
+    X[np.arange(1500), y] += 3.0
+    return X, y
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
+def test_a_smaller_penalty_uses_more_coefficients_and_memory(hessian_matters, loss):
+    X, y = hessian_matters
+    none, few, many = (estimate_memory(X, y, loss, alpha=alpha) for alpha in (1.0, 1e-2, 1e-3))
+    assert none <= few < many <= estimate_memory(X, 10, loss)
+    assert estimate_memory(X, y, loss) == many  # the penalty of the estimators
+    # 1 is more than lambda_max here, and what uses nothing
+    assert estimate_memory(X, y, loss, alpha=1.0, alpha_scale="max") == none
+    assert estimate_memory(X, y, loss, alpha=1e-3, alpha_scale="max") > few
+
+
+def test_rows_without_signal_or_with_one_class_tell_nothing(monkeypatch):
+    """What the other rows have is not known, so that the answer is for all that may be used."""
+    monkeypatch.setattr(memory, "LOOK_ROWS", 10)
+    X, y = np.zeros((2000, 600)), np.zeros(2000, dtype=int)
+    X[1, 0], y[1] = 1.0, 1
+    for loss in ("softmax", "hinge"):
+        whole = estimate_memory(X, 2, loss)
+        assert estimate_memory(X, y, loss, alpha_scale="max") == whole
+        assert estimate_memory(X, y, loss) < whole  # no coefficients, as far as these rows tell
+
+
+def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
+    X = np.ones((3000, 1000))
+    whole, single = (estimate_memory(X.astype(dtype), 2, "softmax") for dtype in ("f8", "f4"))
+    widened = memory.WIDENED * 8 * memory.DESIGN_ENTRIES
+    assert whole - single == 2 * 4 * 3000 * 1001 - widened
+    assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
+
+
+def test_no_look_where_the_hessian_is_small(hessian_matters, monkeypatch):
+    X, y = hessian_matters
+    monkeypatch.setattr(memory, "look", None)
+    with pytest.raises(TypeError):
+        estimate_memory(X, y, "softmax")
+    many = np.broadcast_to(X[:, :1], (1500, 100_000))
+    assert estimate_memory(many, y, "softmax") == estimate_memory(many, 10, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"alpha": -1.0}, "alpha"), ({"alpha_scale": "min"}, "alpha_scale must be 'absolute'")],
+)
+def test_a_penalty_that_is_none(hessian_matters, options, words):
+    with pytest.raises(ValueError, match=words):
+        estimate_memory(*hessian_matters, **options)
 
 
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
-    X, y = np.zeros((100, 10)), np.arange(100) % 50
+    X, y = np.eye(40_000, 10), np.arange(40_000) % 50
     half = (estimate_memory(X, y) + memory.FLOOR) // 2
     monkeypatch.setattr(memory, "available_memory", lambda: half)
-    with pytest.raises(MemoryError, match=r"at most (49|50) of these rows"):
+    with pytest.raises(MemoryError, match="of these rows") as refusal:
         SparseLinearClassifier().fit(X, y)
+    rows = int(re.search(r"at most (\d+) of", str(refusal.value)).group(1))
+    assert estimate_memory(X[:rows], 50) <= half < estimate_memory(X[: rows + 1], 50)
     with pytest.raises(MemoryError):
         fenchel.SparseLinearClassifierCV().fit(X, y)
+    with pytest.raises(MemoryError):
+        SparseLinearClassifier().path(X, y)
+
+
+def test_a_fit_is_refused_by_its_own_penalty(hessian_matters, monkeypatch):
+    X, y = hessian_matters
+    free = estimate_memory(X, y, "softmax", alpha=0.1)
+    monkeypatch.setattr(memory, "available_memory", lambda: free)
+    assert free < estimate_memory(X, 10, "softmax")  # of a smaller penalty that would not fit
+    model = SparseLinearClassifier("softmax", alpha=0.1).fit(X, y)
+    assert len(model.path(X, y, alphas=[0.2, 0.1])) == 2
+    with pytest.raises(MemoryError):
+        model.set_params(alpha=1e-3).fit(X, y)
+    with pytest.raises(MemoryError):
+        model.path(X, y, alphas=[0.2, 1e-3])
+    with pytest.raises(MemoryError):
+        model.path(X, y, alphas=3, eps=1e-3)
+    with pytest.raises(MemoryError):
+        fenchel.SparseLinearClassifierCV("softmax", alphas=[0.2, 1e-3]).fit(X, y)
 
 
 def test_this_machine_says_what_is_free():

@@ -388,7 +388,19 @@ def test_the_face_is_solved_whether_definite_or_not(definite: bool) -> None:
     A = rng.standard_normal((6, 6))
     K, b = A @ A.T if definite else A + A.T, rng.standard_normal(6)
     assert (np.linalg.eigvalsh(K).min() > 0) == definite
-    np.testing.assert_allclose(l1_model._solve(K.copy(), b), np.linalg.solve(K, b), rtol=1e-9)
+    kept = K.copy()
+    np.testing.assert_allclose(l1_model._solve(K, b), np.linalg.solve(kept, b), rtol=1e-9)
+    np.testing.assert_array_equal(K, kept)  # it was used as room for the factor
+
+
+def test_part_of_a_matrix_in_its_own_place() -> None:
+    H, index = np.arange(49.0).reshape(7, 7), np.array([0, 2, 3, 6])
+    expected = H[np.ix_(index, index)]
+    apart, within = np.empty((4, 4)), H.ravel()[:16].reshape(4, 4)
+    l1_newton.submatrix(H, index, apart)
+    np.testing.assert_array_equal(apart, expected)
+    l1_newton.submatrix(H, index, within)
+    np.testing.assert_array_equal(within, expected)
 
 
 @pytest.mark.parametrize("at_label", [0.0, 0.9], ids=["by BLAS", "row by row"])

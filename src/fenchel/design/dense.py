@@ -14,6 +14,9 @@ from fenchel.design.base import Design
 #: this many entries.
 BLOCK_ENTRIES = 1 << 21
 
+#: Squares are formed of about this many entries at a time: they stay in the cache.
+SQUARED_ENTRIES = 1 << 18
+
 #: A sum of squares between this and one over it has lost nothing to the range of floats.
 TINY = 1e-200
 
@@ -40,11 +43,13 @@ class DenseDesign(Design):
         self.X = X
         self.shape = X.shape
 
-    def _blocks(self, whole: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(
+        self, whole: bool = True, entries: int = BLOCK_ENTRIES
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Blocks of rows in float64; float64 itself is one block where ``whole`` allows it."""
         n, d = self.shape
         whole = whole and self.X.dtype == np.float64
-        size = n if whole else max(1, BLOCK_ENTRIES // max(d, 1))
+        size = n if whole else max(1, entries // max(d, 1))
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
             yield rows, self.X[rows].astype(np.float64, copy=False)
@@ -79,7 +84,7 @@ class DenseDesign(Design):
     def column_norms(self, weights: np.ndarray) -> np.ndarray:
         total = np.zeros(self.shape[1])
         with np.errstate(over="ignore", under="ignore"):
-            for rows, block in self._blocks(whole=False):
+            for rows, block in self._blocks(whole=False, entries=SQUARED_ENTRIES):
                 total += weights[rows] @ np.square(block)
         norms = np.sqrt(total)
         doubtful = np.flatnonzero(~((total > TINY) & (total < 1.0 / TINY)))

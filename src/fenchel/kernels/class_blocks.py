@@ -109,6 +109,19 @@ def weighted_columns(Xt, feature, part, code, scale, start, out):
 
 
 @kernel()
+def widen(room, unit):
+    """The lower triangle of a matrix from single to double precision, times ``unit_e unit_f``.
+
+    It is in the first half of the room that it takes then: from the end on, no entry is written
+    before what was there is read.
+    """
+    size, single = unit.size, room.view(np.float32)
+    for e in range(size - 1, -1, -1):
+        for f in range(e, -1, -1):
+            room[e * size + f] = single[e * size + f] * (unit[e] * unit[f])
+
+
+@kernel()
 def add_blocks(H, blocks, offset, bounds):
     """Add the blocks to H, of which the lower triangle is given, and fill in the upper one."""
     for t in range(bounds.size - 1):

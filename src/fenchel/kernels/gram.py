@@ -6,6 +6,9 @@ import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 
+#: Squares of this size are mirrored at a time.
+SQUARE = 32
+
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
 def _four_products(a, b, x, z):
@@ -42,3 +45,13 @@ def weighted_products(x, starts, weight, K):
     for a in range(size):
         for b in range(a):
             K[b, a] = K[a, b]
+
+
+@helper(inline="always")
+def mirror(H: np.ndarray) -> None:
+    """Copy what is below the diagonal to above it, a square at a time: it stays in the cache."""
+    for first in range(0, H.shape[0], SQUARE):
+        for start in range(0, first + 1, SQUARE):
+            for e in range(first, min(first + SQUARE, H.shape[0])):
+                for f in range(start, min(start + SQUARE, e)):
+                    H[f, e] = H[e, f]

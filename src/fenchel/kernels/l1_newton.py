@@ -9,10 +9,8 @@ the classes share. Positions p stand for the (sample, class) pairs with curvatur
 
 from __future__ import annotations
 
-import numpy as np
-
 from fenchel.kernels.compiled import helper, kernel
-from fenchel.kernels.gram import weighted_products
+from fenchel.kernels.gram import mirror, weighted_products
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
@@ -347,14 +345,23 @@ def dense_sweep(H, slope, u, s, penalty, below):
 
 
 @kernel()
-def submatrix(H, index):
-    """``H[index][:, index]``."""
-    out = np.empty((index.size, index.size))
+def submatrix(H, index, out):
+    """``out = H[index][:, index]``, for an index that ascends.
+
+    ``out`` may be the first part of H itself: no entry is written before it is read.
+    """
     for a in range(index.size):
         row, into = H[index[a]], out[a]
         for b in range(index.size):
             into[b] = row[index[b]]
-    return out
+
+
+@kernel()
+def put_back(K, diagonal):
+    """Make K symmetric again of what is below the diagonal, and of the diagonal that is given."""
+    mirror(K)
+    for e in range(diagonal.size):
+        K[e, e] = diagonal[e]
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

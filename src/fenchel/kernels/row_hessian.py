@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.gram import mirror
 
-#: The values of so many samples at a time are gathered; squares of this size are mirrored.
-AT_A_TIME, SQUARE = 128, 32
+#: The values of so many samples at a time are gathered.
+AT_A_TIME = 128
 
 
 @helper(fastmath={"nsz", "reassoc"})
@@ -178,17 +179,7 @@ def change_row_hessian(
         some = changed[start : min(start + AT_A_TIME, count)]
         _change(Xt, h, before, some, weights, feature, classes, bounds, H)
     if count > 0:
-        _mirror(H)
-
-
-@helper(inline="always")
-def _mirror(H: np.ndarray) -> None:
-    """Copy what is below the diagonal to above it, a square at a time: it stays in the cache."""
-    for first in range(0, H.shape[0], SQUARE):
-        for start in range(0, first + 1, SQUARE):
-            for e in range(first, min(first + SQUARE, H.shape[0])):
-                for f in range(start, min(start + SQUARE, e)):
-                    H[f, e] = H[e, f]
+        mirror(H)
 
 
 @helper(inline="always")

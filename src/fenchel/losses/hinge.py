@@ -74,7 +74,7 @@ class Hinge(Loss):
     def prox_euclidean(
         self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray
     ) -> np.ndarray:
-        if self._plain:
+        if self.plain:
             out = np.empty(Z.shape)
             V0, Z = (np.ascontiguousarray(A, dtype=np.float64) for A in (V0, Z))
             project_margins(V0, Z, eta, y, out)

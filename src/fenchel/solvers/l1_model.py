@@ -179,19 +179,22 @@ def _minimise_on_face(
     bring back what has just left.
     """
     face = np.flatnonzero((v != 0.0) | free)
-    K, now, free = kernels.submatrix(H, face), v[face], free[face]
+    K, now, free = np.empty((face.size, face.size)), v[face], free[face]
+    kernels.submatrix(H, face, K)
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
     for _ in range(SOLVES if face.size else 0):
         moved, product = np.empty(face.size), np.empty(face.size)
-        kernels.move_on_face(K, slope, now, _solve(K.copy(), -slope), free, SHORTER, moved, product)
+        kernels.move_on_face(K, slope, now, _solve(K, -slope), free, SHORTER, moved, product)
         now += moved
         slope += product
         change[face] = now - v[face]
         kept = np.flatnonzero((now != 0.0) | free)
         if kept.size in (0, face.size):
             break
-        face, K, now = face[kept], kernels.submatrix(K, kept), now[kept]
+        smaller = K.ravel()[: kept.size**2].reshape(kept.size, kept.size)  # no second matrix
+        kernels.submatrix(K, kept, smaller)
+        face, K, now = face[kept], smaller, now[kept]
         slope, free = slope[kept], free[kept]
     return change
 
@@ -210,14 +213,16 @@ def _lengths(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> Iterator[float
 
 
 def _solve(K: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``K^-1 b`` by Cholesky, or by elimination where rounding took K's definiteness; K is lost."""
+    """``K^-1 b`` by Cholesky, or by elimination where rounding took K's definiteness.
+
+    The factor takes the place of K above the diagonal, where K is put back afterwards: K can be the
+    largest array of a fit, and a copy of it would cost more time.
+    """
     kept = K.diagonal().copy()
-    _, x, info = dposv(K.T, b, overwrite_a=1)  # K is symmetric: its transpose is what LAPACK reads
-    if info == 0:
-        return x
-    K[np.arange(b.size), np.arange(b.size)] = kept  # one triangle is as it was
-    K = np.triu(K, 1)
-    return np.linalg.solve(K + K.T + np.diag(kept), b)
+    # K is symmetric: LAPACK reads its transpose
+    _, x, info = dposv(K.T, b, lower=1, overwrite_a=1)
+    kernels.put_back(K, kept)
+    return x if info == 0 else np.linalg.solve(K, b)
 
 
 def _first_sign_change(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -287,8 +287,11 @@ class Columns:
         starts = entries.feature * Xt.shape[1]
         class_blocks.small_blocks(Xt.ravel(), starts, bounds, curvature_at, small, offset, out)
         for t in np.flatnonzero(np.diff(bounds) > small):
-            M = Xt[entries.feature[bounds[t] : bounds[t + 1]]] * np.sqrt(curvature_at[t])
-            out[offset[t] : offset[t + 1]] = (M @ M.T).ravel()
+            feature, K = entries.feature[bounds[t] : bounds[t + 1]], out[offset[t] : offset[t + 1]]
+            K[:] = 0.0
+            for some in _samples_at_a_time(feature.size, Xt.shape[1]):
+                M = Xt[feature, some] * np.sqrt(curvature_at[t, some])
+                K += (M @ M.T).ravel()
         return out
 
     def dense_hessian(
@@ -312,7 +315,10 @@ class Columns:
             rows, total = np.arange(total.size), np.where(total > 0.0, total, 1.0)
         else:
             used, feature = np.unique(feature, return_inverse=True)
-            Xt, weights, total = np.take(Xt[used], rows, axis=1), weights[rows], total[rows]
+            some = np.empty((used.size, rows.size), Xt.dtype)
+            for j, values in zip(used, some, strict=True):  # all at once it would be two copies
+                np.take(Xt[j], rows, out=values)
+            Xt, weights, total = some, weights[rows], total[rows]
         classes, bounds = entries.bounds
         h = np.ascontiguousarray(curvature_at.T[np.ix_(classes, rows)])
         h *= np.sqrt(weights / total)
@@ -377,20 +383,24 @@ def _minus_products(
     be memory that is new to the process, which costs more than the product.
     """
     kind, syrk = (np.float64, dsyrk) if unit is None else (np.float32, ssyrk)
-    unit = np.ones(feature.size) if unit is None else unit
+    part_of = np.ones(feature.size) if unit is None else 1.0 / unit
     size, n = feature.size, Xt.shape[1]
-    H = np.zeros((size, size), dtype=kind, order="F")
-    width = max(1, min(n, max(LEAST_SAMPLES, HESSIAN_ENTRIES // max(1, size))))
-    Q = np.empty((size, width), dtype=kind)
+    room = np.zeros(size * size)
+    H = room.view(kind)[: size * size].reshape(size, size).T
+    for some in _samples_at_a_time(size, n):
+        Q = np.empty((size, some.stop - some.start), dtype=kind)
+        class_blocks.weighted_columns(Xt, feature, part, code, part_of, some.start, Q)
+        syrk(-1.0, Q.T, 1.0, H, trans=1, overwrite_c=1)  # in place: H is as BLAS wants it
+    if unit is not None:
+        class_blocks.widen(room, unit)
+    return room.reshape(size, size)
+
+
+def _samples_at_a_time(size: int, n: int) -> Iterator[slice]:
+    """Slices of n samples whose values for a Hessian of that size are few at a time."""
+    width = max(1, LEAST_SAMPLES, HESSIAN_ENTRIES // max(1, size))
     for start in range(0, n, width):
-        some = Q[:, : n - start]
-        class_blocks.weighted_columns(Xt, feature, part, code, 1.0 / unit, start, some)
-        H = syrk(-1.0, some.T, 1.0, H, trans=1, overwrite_c=1)
-    products = H.T.astype(np.float64, copy=False)
-    if kind == np.float32:
-        products *= unit
-        products *= unit[:, None]
-    return products
+        yield slice(start, min(start + width, n))
 
 
 def violators(
