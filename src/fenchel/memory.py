@@ -82,14 +82,15 @@ def estimate_memory(
     alpha: float = 1e-3,
     alpha_scale: str = "absolute",
 ) -> int:
-    """Bytes that fitting a model adds to those of X and y at the peak, to about 20%.
+    """Bytes that fitting a model adds to those of X and y at the peak, about.
 
     It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
     scores and of the gradient, and the Hessian of a Newton step on dense data, whose size depends
     on the penalty: how many coefficients are used is seen in a rough fit of 2000 rows where it
-    matters. How many arrays there are was set on some of the cases of benchmarks/memory.py, and
-    measured on others. Fits of less than 30 MB or so, and those with so large a penalty that
-    nothing is used, may take less. What is compiled on the first use of all is not counted.
+    matters. Most fits of more than 30 MB take within 20% of it; docs/guide.md has those that do
+    not. Less is taken by fits with so large a penalty that nothing is used, by small ones, and on
+    dense data by those that use some 2500 coefficients or more, for which there is room for a
+    Hessian that may never be formed. What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
