@@ -149,10 +149,12 @@ class BallMultiplier(Staged):
             mu = low.mu * (SHORTER if 4.0 * here.size > radius else MUCH_SHORTER)
             state.mu = 0.0 if mu < NONE * state.problem.lam else mu
         elif max(low.gap, high.gap) > left:  # beyond the side that is too rough by now
-            width = abs(low.mu - high.mu)
-            further = max(CLOSE * width, SOLVED * max(low.gap, high.gap) / (high.size - low.size))
-            up = low.gap > high.gap
-            state.mu = low.mu + further if up else max(high.mu - further, 0.0)
+            width, top, bottom = low.mu - high.mu, max(low.mu, high.mu), min(low.mu, high.mu)
+            # a rough side may lie beyond the other: then ever further, until it is found anew
+            part = CLOSE if width > 0.0 else 1.0
+            rough = SOLVED * max(low.gap, high.gap) / (high.size - low.size)
+            further = max(part * abs(width), rough)
+            state.mu = top + further if low.gap > high.gap else max(bottom - further, 0.0)
         else:
             part = np.clip((high.size - radius) / (high.size - low.size), INSIDE, 1.0 - INSIDE)
             state.mu = high.mu + float(part) * (low.mu - high.mu)
