@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="of which the fastest counts")
     options = parser.parse_args()
     print(
-        f"{'data':<12}{'loss':<11}{'alone':>10}{'path':>10}{'ratio':>7}{'non-zeros':>11}"
+        f"{'data':<17}{'loss':<11}{'alone':>10}{'path':>10}{'ratio':>7}{'non-zeros':>11}"
         f"{'largest gap':>12}"
     )
     for name in options.data:
@@ -61,7 +61,7 @@ def report(name: str, loss: str, X, y, n_alphas: int, eps: float, repeats: int) 
     whole, alone = min(wholes[1:] or wholes), min(alones[1:] or alones)
     largest = max(path.dual_gaps) / SCALE[loss](len(path.classes))
     print(
-        f"{name:<12}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"
+        f"{name:<17}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"
         f"{path.nonzeros[-1]:>11,}{largest:>12.1e}  {last.status_}",
         flush=True,
     )
