@@ -150,7 +150,7 @@ def penalties(
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         if alphas < 1:
             raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
-        remedy = "give a fraction of the largest penalty, such as 1e-2"
+        remedy = "give a fraction of the largest penalty, such as 1e-3"
         eps = check_number("eps", eps, positive=True, remedy=remedy)
         if eps > 1.0:
             raise ValueError(f"eps must be at most 1, found {eps}: {remedy}.")
