@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba.core.caching import FunctionCache
 
 from _benchopt_shim import START, load
 from peers.benchmark_utils.ladder import ITERATIONS
@@ -31,8 +32,26 @@ LAST_TOLERANCE = 1e-9
 #: No cell may take more memory than this.
 MOST_BYTES = 12 << 30
 
+
 #: Runs end at this suboptimality, relative to the optimum or where it is not known to P(0).
 DONE = 1e-6
+
+
+class Kernels:
+    """Counts how often numba looks for a compiled function that this process has not yet."""
+
+    def __init__(self) -> None:
+        self.asked_for = 0
+        load = FunctionCache.load_overload
+
+        def counted(cache: FunctionCache, *arguments: Any) -> Any:
+            self.asked_for += 1
+            return load(cache, *arguments)
+
+        FunctionCache.load_overload = counted
+
+
+KERNELS = Kernels()
 
 
 def main() -> None:
@@ -76,7 +95,10 @@ def _ladder(solver: Any, objective: Any, spec: dict[str, Any], shared: dict[str,
     values: list[float] = []
     spent = 0.0
     while by_iterations or stop >= LAST_TOLERANCE:
+        before = KERNELS.asked_for
         cpu, wall = _timed(solver, stop, spec["limit"])
+        if KERNELS.asked_for > before:  # some that the warm-up had not reached: on the clock
+            cpu, wall = _timed(solver, stop, spec["limit"])
         if cpu < SHORT:
             again = [_timed(solver, stop, spec["limit"]) for _ in range(2)]
             cpu, wall = min(cpu, *(a for a, _ in again)), min(wall, *(b for _, b in again))

@@ -26,7 +26,8 @@ SOLVERS: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
 #: Peers that were asked for and are not in the table.
 EXCLUDED = {
     "snapml": "for more than two classes it fits one-vs-rest, which is another objective",
-    "adelie": "it needs numpy 1, this package numpy 2",
+    "adelie": "its multinomial model penalises all classes of a feature as one group, which is "
+    "another objective",
     "sklearn newton-cd": "LogisticRegression of scikit-learn 1.9 has no such solver",
 }
 
