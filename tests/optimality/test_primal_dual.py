@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,6 +27,7 @@ from fenchel.solvers.primal_dual import (
     MOST,
     PATIENCE_NEWTON,
     PrimalDual,
+    State,
     _pruned,
 )
 from fenchel.solvers.proximal_newton import AGAIN, ProximalNewton
@@ -187,6 +190,36 @@ def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
     state.inner.iteration, state.reference = 1000, state.inner.gap
     solver._hand_over_in_time(state)
     assert np.count_nonzero(state.inner.entries.u) == (MOST if gap > 0.05 else U.size)
+
+
+@pytest.mark.parametrize(
+    ("d", "sparse", "iteration", "patience"),
+    [
+        (100, False, 900, 40),  # cheap products, no end to them all the same
+        (1_000_000, False, 900, 20),
+        (80_000_000, False, 900, 10),
+        (80_000_000, True, 300, 120),
+        (80_000_000, True, 900, 300),
+    ],
+)
+def test_hybrid_gradient_is_left_the_sooner_the_dearer_its_products(
+    d: int, sparse: bool, iteration: int, patience: int, monkeypatch
+) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(5, 30)), rng.integers(0, 4, 5)
+    problem = Problem.from_data(X, y, loss="hinge", lam=1e-3, classes=np.arange(4))
+    monkeypatch.setattr(Problem, "d", d)
+    solver, handed = PrimalDual(), []
+    monkeypatch.setattr(ProximalNewton, "init", lambda *arguments: handed.append(1))
+    V = np.eye(4)[[0] * 5] if sparse else np.full((5, 4), 0.25)
+    V[1:] *= not sparse
+    for since in (patience - 1, patience):
+        point = SimpleNamespace(U=np.zeros((30, 4)), V=V)
+        inner = SimpleNamespace(iteration=iteration, gap=1e-3, now=point)
+        method = SimpleNamespace(points=lambda inner: [inner.now])
+        state = State(problem, method, inner, reference=1e-3, since=iteration - since)
+        solver._hand_over_in_time(state)
+        assert len(handed) == (since == patience)
 
 
 def test_steps_on_single_classes_begin_again_along_a_path_of_sparse_data() -> None:

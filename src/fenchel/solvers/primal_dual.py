@@ -26,10 +26,11 @@ DENSE_ENTRIES = 1 << 25
 #: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
 FEW_CLASSES = 0.25
 
-#: Hybrid gradient goes on as long as the gap halves within so many of its iterations: few where V
-#: is not sparse, because each of them costs two dense products then. Where it is, they may be a
-#: third of all: the last digits take longer.
-PATIENCE, PATIENCE_SPARSE = 10, 120
+#: Hybrid gradient goes on as long as the gap halves within so many of its iterations. Where V is
+#: not sparse, each of them costs two dense products: as many as make products of so many
+#: multiplications, within bounds. Where it is, they may be a third of all: the last digits take
+#: longer.
+PATIENCE, PATIENCE_WORK, PATIENCE_SPARSE = (10, 40), 3 << 27, 120
 
 #: A rough point, of a larger gap than this in parts of P(0), has many coefficients that are zero in
 #: the solution, and Newton steps cost the more the larger their working set. What is smaller than
@@ -156,8 +157,7 @@ class PrimalDual(PenalisedSolver):
         inner = state.inner
         self._watch(state, inner.iteration)
         sparse = np.count_nonzero(inner.now.V) < SPARSE * inner.now.V.size
-        patience = max(PATIENCE_SPARSE, inner.iteration // 3) if sparse else PATIENCE
-        if inner.iteration - state.since < patience:
+        if inner.iteration - state.since < self._patience(state.problem, inner.iteration, sparse):
             return
         point = state.method.points(inner)[0]
         rough = inner.gap > ROUGH * state.problem.at_zero
@@ -171,6 +171,14 @@ class PrimalDual(PenalisedSolver):
         state.method, state.reference, state.since = method, np.inf, 0
         state.inner = inner = None  # its copy of X goes before another is made
         state.inner = method.init(state.problem, Start(U, point.V), rng, 1)
+
+    @staticmethod
+    def _patience(problem: Problem, iteration: int, sparse: bool) -> int:
+        """The iterations in which hybrid gradient has to halve the gap."""
+        if sparse:
+            return max(PATIENCE_SPARSE, iteration // 3)
+        least, most = PATIENCE
+        return min(max(PATIENCE_WORK // (problem.n * problem.d * problem.k), least), most)
 
     @staticmethod
     def _watch(state: State, iteration: int) -> None:
