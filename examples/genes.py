@@ -40,7 +40,7 @@ def main() -> None:
     axes[0].legend()
     plot_coefficients(axes[1], coef[:, used].T, f"the {used.size} genes that are used")
     axes[1].set_yticks(range(model.classes_.size), model.classes_, fontsize=8)
-    axes[1].set(xlabel="gene", ylabel="")
+    axes[1].set(xlabel="gene (counted among those used)", ylabel="")
     print(f"picture: {save_figure(figure, 'examples-output/genes.png')}")
 
 

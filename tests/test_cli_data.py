@@ -209,3 +209,16 @@ def test_every_sample_has_one_label(run) -> None:
     np.savez("x.npz", X=np.array([A, B]).T, y=np.array(LABELS)[:, None])
     found = run("fit", "x.npz")
     assert "x.npz: labels of shape (8, 1) for 8 sample(s)" in found.err
+
+
+@pytest.mark.parametrize("name", ["noise.npz", "noise.npy", "objects.npz"])
+def test_nobody_is_told_to_unpickle_a_file(run, name):
+    if name == "objects.npz":
+        np.savez(name, X=np.array([[None]]), y=np.zeros(1))
+    else:
+        with open(name, "wb") as file:
+            file.write(b"\x80\x04 no array of numbers")
+    done = run("fit", name, *(["--labels", name] if name.endswith(".npy") else []))
+    assert done.code == 1
+    assert f"{name}: no arrays of numbers" in done.err
+    assert "pickle" not in done.err

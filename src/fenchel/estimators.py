@@ -175,7 +175,8 @@ class SparseLinearClassifier(LinearClassifier):
     alpha_scale : "absolute", or "max": alpha is then a fraction of :func:`fenchel.lambda_max`, the
         smallest penalty whose solution is zero.
     tol : fit stops when ``dual_gap_ <= tol * P(0)``, where P(0) is the objective at zero (hinge: 1,
-        softmax: log k), whatever the weights and the order of the classes.
+        softmax: log k), whatever the weights and the order of the classes. With costs
+        (``Hinge(cost=...)``) it is the weighted mean of the largest cost of each sample's class.
     solver : "auto", the name of a solver of :func:`fenchel.solve`, or a solver object.
     fit_intercept : whether each class has a constant, which is not penalised.
     class_weight : None, "balanced", or a dictionary from label to a factor on the sample weights.

@@ -213,8 +213,8 @@ def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None 
 def _finite(value: float) -> float:
     if not 0 < value < np.inf:
         raise ValueError(
-            f"lambda_max is {value:g} here (X without signal, or a feature without penalty): give "
-            "alpha or alphas in absolute terms."
+            f"lambda_max is {value:g} here (samples of one class only, X without signal, or a "
+            "feature without penalty): give alpha or alphas in absolute terms."
         )
     return value
 

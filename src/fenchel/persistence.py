@@ -157,9 +157,9 @@ def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     from fenchel.estimators import SparseLinearClassifier
 
-    k, d = (int(size) for size in header["shape"])
+    k, d = header["shape"]
     classes = arrays["classes"]
-    _require(k >= 2 and d >= 1, f"shape {k} x {d}")
+    _require(_is(k, int) and _is(d, int) and k >= 2 and d >= 1, f"shape {k} x {d}")
     for name, size in (("intercept", k), ("classes", k), ("feature_names", d),
                        ("penalty_factor", d)):  # fmt: skip
         if name in arrays:
@@ -167,6 +167,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     for name in ("intercept", "penalty_factor", "cost", "coef"):
         _require(name not in arrays or bool(np.isfinite(arrays[name]).all()), f"{name} not finite")
     _require(np.unique(classes).size == k, "classes are not distinct")
+    _require(classes.dtype.kind != "f" or not np.isnan(classes).any(), "a class is NaN")
     _require(header["loss"] in LOSSES, f"unknown loss {header['loss']!r}")
     loss = Hinge(arrays["cost"]) if "cost" in arrays else header["loss"]
     get_loss(loss).check_classes(k)
@@ -181,6 +182,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         **params,
     )
     model.coef_ = _coefficients(arrays, (k, d))
+    _require(model.coef_.dtype in (np.float64, np.float32), f"coef has type {model.coef_.dtype}")
     model.intercept_ = arrays["intercept"]
     model.classes_ = classes.astype(object) if header["classes_were_objects"] else classes
     model.n_features_in_ = d
@@ -276,7 +278,9 @@ def _read_array(archive: zipfile.ZipFile, member: str) -> np.ndarray:
         _require(size <= min(ARRAY_BYTES, info.file_size), f"{member} declares {size} bytes")
         content = entry.read(size)
         _require(len(content) == size, f"{member} is cut short")
-    array = np.frombuffer(bytearray(content), dtype=dtype)
+    array = np.frombuffer(bytearray(content), dtype=dtype).astype(
+        dtype.newbyteorder("="), copy=False
+    )
     return array.reshape(shape, order="F" if fortran else "C")
 
 

@@ -51,8 +51,17 @@ def score_blocks(X: Matrix, coef: Matrix, intercept: np.ndarray) -> Iterator[tup
     1024 unless ``sklearn.set_config`` says otherwise).
     """
     budget = int(get_config()["working_memory"] * 2**20)
-    for rows in gen_batches(X.shape[0], max(1, budget // (ARRAYS * coef.shape[0] * 8))):
+    size = ARRAYS * coef.shape[0] * 8 + _row_bytes(X)
+    for rows in gen_batches(X.shape[0], max(1, budget // size)):
         yield rows, _product(X[rows], coef) + intercept
+
+
+def _row_bytes(X: Matrix) -> int:
+    """What the copies of a row of X take, about, which a product makes for a type or an order."""
+    entry = X.dtype.itemsize + 8
+    if not sp.issparse(X):
+        return entry * X.shape[1]
+    return (entry + X.indices.itemsize) * X.nnz // X.shape[0]
 
 
 def _product(X: Matrix, coef: Matrix) -> np.ndarray:

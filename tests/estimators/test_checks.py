@@ -21,20 +21,24 @@ SETTINGS = {
     "partial-sampling": (300, 0.1),
     "full-sampling": (1000, 0.05),
     "subgradient": (500, 0.1),
+    "hybrid-gradient": (300, 0.1),
+    "proximal-newton": (100, 0.1),
 }
 
 
-def first_order(loss, solver, max_iter, alpha):
-    """A solver of the paper, far from converged."""
+def limited(loss, solver, max_iter, alpha):
+    """A solver by its name; those of the paper are far from converged."""
     return SparseLinearClassifier(loss=loss, alpha=alpha, solver=solver, max_iter=max_iter)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [SparseLinearClassifier(loss=loss) for loss in LOSSES]
-    + [first_order(loss, name, *SETTINGS[name]) for loss in LOSSES for name in SETTINGS]
-    + [first_order("hinge", "sublinear", 2000, 0.1)]
+    + [limited(loss, name, *SETTINGS[name]) for loss in LOSSES for name in SETTINGS]
+    + [limited("hinge", "sublinear", 2000, 0.1)]
     + [SparseLinearClassifierCV(loss=loss, alphas=[0.03, 0.01], cv=3) for loss in LOSSES]
+    + [SparseLinearClassifierCV("softmax", alphas=3, cv=3)]  # from lambda_max down, the default
+    + [SparseLinearClassifier(alpha=0.05, alpha_scale="max")]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

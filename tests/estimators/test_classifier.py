@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -159,6 +160,30 @@ def test_predictions_do_not_depend_on_blocks_or_layout(
     order = np.argsort(-scores, axis=1)[:, :2]
     assert (labels == model.classes_[order]).all()
     np.testing.assert_allclose(values, np.take_along_axis(scores, order, 1), atol=1e-12)
+
+
+@pytest.mark.parametrize("sparse_coef", [False, True])
+@pytest.mark.parametrize("sparse_X", [False, True])
+@pytest.mark.parametrize("k", [3, 400])
+def test_predictions_stay_within_working_memory(sparse_coef, sparse_X, k):
+    rng = np.random.default_rng(0)
+    n, d = 10_000, 1000  # with three classes X is large beside the scores, with 400 small
+    X = sp.random_array((n, d), density=0.3, dtype=np.float32, format="csr", rng=rng)
+    model = SparseLinearClassifier("softmax")
+    model.coef_ = sp.random_array((k, d), density=0.1, format="csr", rng=rng)
+    model.intercept_, model.classes_, model.n_features_in_ = np.zeros(k), np.arange(k), d
+    model = model if sparse_coef else model.densify()
+    X = X if sparse_X else X.toarray()
+    budget = 4 * 2**20
+    coefficients = 2 * 8 * k * d  # a product may turn them
+    with sklearn.config_context(working_memory=budget / 2**20, assume_finite=True):
+        for predict, *more in [(model.predict,), (model.predict_topk, 2), (model.predict_proba,)]:
+            predict(X[:9], *more)  # compiles
+            tracemalloc.start()
+            answer = predict(X, *more)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 1.2 * budget + coefficients + answer.nbytes
 
 
 def test_topk_by_sorting_is_topk_by_search_also_for_ties(monkeypatch):

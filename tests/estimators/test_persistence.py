@@ -139,6 +139,9 @@ def huge():
         ({"intercept": np.array([0.0, np.nan, 0.0])}, "intercept not finite"),
         ({"intercept": np.zeros(4)}, "intercept has shape"),
         ({"classes": np.zeros(3)}, "not distinct"),
+        ({"classes": np.array([0.0, 1.0, np.nan])}, "a class is NaN"),
+        ({"coef": np.zeros((3, 4), np.float16)}, "coef has type float16"),
+        ({"header": {"shape": [3.7, 4]}}, "shape 3.7 x 4"),
         ({"header": {"version": 99}}, "version is 99"),
         ({"header": {"format": "other"}}, "no such header"),
         ({"header": {"shape": [3, 5]}}, "feature|shape|readable"),
@@ -173,6 +176,22 @@ def test_a_bad_file_is_refused(tmp_path, members, message):
     fenchel.load(path)
     with pytest.raises(ModelFileError, match=message):
         fenchel.load(rewritten(path, **members))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_file_of_a_machine_with_another_byte_order(tmp_path, sparse):
+    path = tmp_path / "model.npz"
+    model = fitted().sparsify() if sparse else fitted()
+    model.save(path)
+    parts = vars(model.coef_) if sparse else {}
+    names = {f"coef_{part}": parts[part] for part in ("data", "indices", "indptr") if sparse}
+    names = names or {"coef": model.coef_}
+    swapped = {name: a.astype(a.dtype.newbyteorder()) for name, a in names.items()}
+    again = fenchel.load(rewritten(path, **swapped))
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert (again.predict_proba(sp.csr_array(X)) == model.predict_proba(sp.csr_array(X))).all()
+    coef = again.coef_
+    assert all(a.dtype.isnative for a in ([coef.data, coef.indices] if sparse else [coef]))
 
 
 def test_a_diverged_history_and_a_later_one_are_read(tmp_path):

@@ -86,4 +86,7 @@ def named(path: Path) -> Iterator[None]:
     except (
         ValueError, EOFError, OverflowError, OSError, zipfile.BadZipFile, zlib.error, csv.Error,
     ) as error:  # fmt: skip
-        raise ValueError(f"{path}: {error}") from error
+        # numpy's words for anything that it does not know recommend what must not be done
+        pickled = "allow_pickle" in str(error)
+        what = "no arrays of numbers as numpy.save and numpy.savez write them" if pickled else error
+        raise ValueError(f"{path}: {what}") from error
