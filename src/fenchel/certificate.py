@@ -198,9 +198,13 @@ def _feasible(
         return -total
 
     s, dual = s_max, value(s_max)
-    if not problem.loss.affine and value(0.99 * s_max) > dual:  # the concave value peaks earlier
-        found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
-        s, dual = float(found.x), -float(found.fun)
+    if not problem.loss.affine:
+        # the concave value may peak earlier: at V itself where that is the solution
+        earlier = [0.99 * s_max, *([1.0] if s_max > 1.0 else [])]
+        best, at = max((value(t), t) for t in earlier)
+        if best > dual:
+            found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
+            dual, s = max((best, at), (-float(found.fun), float(found.x)))
     return _toward_labels(problem, V, s), dual
 
 

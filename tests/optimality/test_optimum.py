@@ -95,6 +95,7 @@ def test_the_smallest_penalty_of_a_non_negative_model(loss: str) -> None:
     zero = fenchel.solve(X, y, loss=loss, positive=True, lam=1.001 * largest, tol=1e-7)
     some = fenchel.solve(X, y, loss=loss, positive=True, lam=0.97 * largest, tol=1e-7)
     assert zero.primal == pytest.approx(zero.history[0].primal, abs=1e-6)
+    assert zero.status == "converged"  # with softmax by the V of zero, and nothing but it
     assert some.primal < some.history[0].primal - 1e-5
 
 
