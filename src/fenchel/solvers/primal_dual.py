@@ -15,6 +15,7 @@ from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
+from fenchel.solvers.of_class_means import OfClassMeans
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import violators
@@ -66,7 +67,8 @@ class PrimalDual(PenalisedSolver):
     is active is small, :class:`LinearProgram` solves it exactly.
     A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
     go to the Newton steps at once, and so do data so large that one product is dear if few classes
-    have coefficients that want to leave zero.
+    have coefficients that want to leave zero. Where a product is dear and there are far fewer
+    classes than samples, all this is done for the means of the classes first.
     With a radius, all this is done for a series of penalties (:class:`BallMultiplier`).
 
     One iteration is one of the method at work.
@@ -85,7 +87,13 @@ class PrimalDual(PenalisedSolver):
             return State(problem, ball, ball.init(problem, start, rng, horizon))
         method: Solver = ProximalNewton()
         note = ""
-        if start is None and self._begins_rough(problem):
+        if start is None and not problem.loss.smooth and problem.class_means is not None:
+            method = OfClassMeans()
+            note = (
+                f"begun with the means of {problem.class_means.problem.n} classes, because a "
+                "product with all samples is dear"
+            )
+        elif start is None and self._begins_rough(problem):
             note = self._few_classes(problem)
             method = method if note else HybridGradient()
         inner = method.init(problem, start, rng, horizon)
@@ -138,6 +146,8 @@ class PrimalDual(PenalisedSolver):
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
+            if isinstance(state.method, OfClassMeans) and state.method.done(state.inner):
+                self._leave_means(state)
             if isinstance(state.method, ProximalNewton):
                 if self._newton_is_at_its_end(state):
                     self._try_vertex(state)
@@ -150,6 +160,17 @@ class PrimalDual(PenalisedSolver):
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
                 state.method, state.inner = state.before
                 state.note = f"the linear program is too large: {state.method.name} again"
+
+    def _leave_means(self, state: State) -> None:
+        """Go on with all samples from the point of the class means."""
+        problem, point = state.problem, state.method.points(state.inner)[0]
+        used = np.unique(sp.csc_array(point.U).nonzero()[1]).size
+        rough = self._begins_rough(problem) and used > FEW_CLASSES * problem.k
+        method: Solver = HybridGradient() if rough else ProximalNewton()
+        state.note = f"all samples after {state.inner.iteration} iterations with the class means"
+        state.inner = None  # its memory goes before more is asked for
+        rng = np.random.default_rng(0)  # neither method draws anything
+        state.method, state.inner = method, method.init(problem, Start(point.U, point.V), rng, 1)
 
     def _hand_over_in_time(self, state: State) -> None:
         """Go on with Newton steps when hybrid gradient no longer pays."""
