@@ -158,8 +158,8 @@ class Problem:
         problem = replace(self, lam=lam)
         kept = {name: self.__dict__[name] for name in INDEPENDENT if name in self.__dict__}
         problem.__dict__.update(kept)
-        if self.__dict__.get("class_means") is not None:
-            problem.__dict__["class_means"] = self.class_means.with_penalty(lam)
+        if (means := self.__dict__.get("class_means")) is not None:
+            problem.__dict__["class_means"] = means.with_penalty(lam)
         return problem
 
     def radius_bound(self) -> float:

@@ -56,6 +56,10 @@ class State:
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
+    def tell(self, what: str) -> None:
+        """Add to the note: a check may be left out."""
+        self.note = "; ".join(filter(None, [self.note, what]))
+
 
 class PrimalDual(PenalisedSolver):
     """The certified solver for the problem with an l1 penalty, any loss, to any accuracy.
@@ -159,7 +163,7 @@ class PrimalDual(PenalisedSolver):
                 self._try_vertex(state)
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
                 state.method, state.inner = state.before
-                state.note = f"the linear program is too large: {state.method.name} again"
+                state.tell(f"the linear program is too large: {state.method.name} again")
 
     def _leave_means(self, state: State) -> None:
         """Go on with all samples from the point of the class means."""
@@ -167,7 +171,7 @@ class PrimalDual(PenalisedSolver):
         used = np.unique(sp.csc_array(point.U).nonzero()[1]).size
         rough = self._begins_rough(problem) and used > FEW_CLASSES * problem.k
         method: Solver = HybridGradient() if rough else ProximalNewton()
-        state.note = f"all samples after {state.inner.iteration} iterations with the class means"
+        state.tell(f"all samples after {state.inner.iteration} iterations with the class means")
         state.inner = None  # its memory goes before more is asked for
         rng = np.random.default_rng(0)  # neither method draws anything
         state.method, state.inner = method, method.init(problem, Start(point.U, point.V), rng, 1)
@@ -185,7 +189,7 @@ class PrimalDual(PenalisedSolver):
         U = _pruned(point.U, max(MOST, state.problem.n)) if rough else point.U
         method = ProximalNewton()
         rng = np.random.default_rng(0)  # neither method draws anything
-        state.note = (
+        state.tell(
             f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
             f"did not halve in the last {inner.iteration - state.since}"
         )
@@ -215,7 +219,7 @@ class PrimalDual(PenalisedSolver):
         method, point = LinearProgram(), state.method.points(state.inner)[0]
         inner = method.init(state.problem, Start(point.U, point.V), np.random.default_rng(0), 1)
         if not inner.failed:
-            state.note = f"a linear program of what is active at gap {gap:.1e}"
+            state.tell(f"a linear program of what is active at gap {gap:.1e}")
             state.before = state.method, state.inner
             state.method, state.inner = method, inner
 
