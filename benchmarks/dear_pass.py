@@ -16,6 +16,13 @@ takes the seconds of ``check``; seconds are CPU, of the first reading after the 
 iteration that began before is finished. The lines "with max_time" are ``fenchel.solve`` itself,
 certificates and all, the last of them in the ball of that norm. With ``--plain`` no product makes
 use of what most classes share (fenchel.common_part), and the primal-dual solver alone is shown.
+
+    python benchmarks/dear_pass.py --within [--cases ...] [--seconds 2 5 15]
+
+prints what is there when a time limit is over, in seconds of the wall: "auto", the same without the
+means of the classes (fenchel.class_means), and the sublinear solver with as cheap a certificate as
+it can have: the objective of the ENTRIES largest entries of its average, times the best factor (its
+dual point would cost a pass more). It has what is left of the limit beside that certificate.
 """
 
 from __future__ import annotations
@@ -29,16 +36,25 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 import fenchel
-from fenchel import common_part
+from fenchel import class_means, common_part
 from fenchel.certificate import certify
 from fenchel.problem import Problem
+from fenchel.solvers.of_class_means import best_multiple
 from fenchel.solvers.registry import SOLVERS
+from fenchel.solvers.sublinear import Sublinear
 from fenchel.solving import solve_problem
 
 #: Samples of the slice from which the seconds of a pass follow.
 SLICE = 500
+
+#: Seconds that are kept for that certificate.
+CHECK = 1.0
+
+#: Entries of a sublinear point that are kept where its certificate has to be cheap.
+ENTRIES = 300
 
 #: Iterations of the sublinear solver between two looks at the clock.
 STEPS = 1000
@@ -102,6 +118,12 @@ def compile_all() -> None:
     X, y = rng.random((60, 40)), np.arange(60) % 5
     for name in ("primal-dual", "proximal-newton", "sublinear"):  # the first may need no Newton
         fenchel.solve(X, y, lam=0.02, solver=name, max_iter=30, rng=0)
+    limit, common_part.DEAR = common_part.DEAR, 0
+    for zipf in (0.0, 1.0, 2.0):
+        small = make(Case(600, 300, 60, zipf=zipf))
+        for name in ("auto", "proximal-newton"):
+            solve_problem(small, solver=name, max_iter=12)
+    common_part.DEAR = limit
 
 
 def follow(problem: Problem, name: str, seconds: list[float], radius: float | None = None) -> float:
@@ -146,15 +168,56 @@ def whole_runs(problem: Problem, seconds: list[float], where: str = "") -> None:
                   f"Gaps at seconds of the wall: {gaps}. {note}", flush=True)  # fmt: skip
 
 
+def within(name: str, problem: Problem, seconds: list[float]) -> None:
+    """Print what is there when a limit is over, as rows of a table."""
+    fewer = class_means.FEWER
+    for limit in seconds:
+        cells = [name, f"{limit:g}"]
+        for means in (np.inf, fewer):
+            class_means.FEWER = means
+            fresh = problem.with_radius(None)  # knows nothing of an earlier run
+            begin, cpu = time.perf_counter(), time.process_time()
+            result = solve_problem(fresh, max_time=limit, tol=1e-3, rng=0)
+            spent, cpu = time.perf_counter() - begin, time.process_time() - cpu
+            cells.append(f"{result.primal:.4f}, {result.gap:.4f}, {spent:.1f} ({cpu:.1f})")
+            del result
+        cells.append("{:.4f}, {:.1f}".format(*pruned(problem, limit)))
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def pruned(problem: Problem, limit: float) -> tuple[float, float]:
+    """The objective of a sublinear point that is sparse and scaled, and the seconds it took."""
+    begin = time.perf_counter()
+    solver = Sublinear()
+    state = solver.init(problem, None, np.random.default_rng(0), 1_000_000)
+    while time.perf_counter() - begin < limit - CHECK:
+        solver.advance(state, STEPS)
+    U = sp.csc_array(solver.points(state)[0].U)
+    size = np.abs(U.data)
+    if size.size > ENTRIES:
+        U.data[size < np.partition(size, -ENTRIES)[-ENTRIES]] = 0.0
+        U.eliminate_zeros()
+    value = problem.primal(best_multiple(problem, U))  # the factor that auto's own point gets
+    return min(value, problem.at_zero), time.perf_counter() - begin
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--seconds", nargs="+", type=float, default=[5.0, 15.0])
+    parser.add_argument("--within", action="store_true", help="what is there at a time limit")
     parser.add_argument("--plain", action="store_true", help="only what products as a whole cost")
     arguments = parser.parse_args()
     if arguments.plain:
         common_part.DEAR = np.inf
     compile_all()
+    if arguments.within:
+        print("objective, gap, seconds of the wall (and CPU); of the sublinear solver no gap")
+        print("| case | `max_time` | without the means | `auto` | sublinear, pruned |")
+        print("|---|---|---|---|---|")
+        for name in arguments.cases:
+            within(name, make(CASES[name]), arguments.seconds)
+        return
     for name in arguments.cases:
         case, problem = CASES[name], make(CASES[name])
         begin = time.process_time()

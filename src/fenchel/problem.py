@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel import validation
+from fenchel.class_means import ClassMeans
 from fenchel.common_part import CommonPart, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.geometry.norms import MixedNorm
@@ -157,6 +158,8 @@ class Problem:
         problem = replace(self, lam=lam)
         kept = {name: self.__dict__[name] for name in INDEPENDENT if name in self.__dict__}
         problem.__dict__.update(kept)
+        if (means := self.__dict__.get("class_means")) is not None:
+            problem.__dict__["class_means"] = means.with_penalty(lam)
         return problem
 
     def radius_bound(self) -> float:
@@ -187,6 +190,11 @@ class Problem:
                 "(alpha), or scale X up."
             )
         return radius
+
+    @cached_property
+    def class_means(self) -> ClassMeans | None:
+        """The problem of the class means, where a product with all samples is far dearer."""
+        return ClassMeans.of(self)
 
     @cached_property
     def nonnegative(self) -> np.ndarray:
@@ -256,6 +264,10 @@ class Problem:
         With ``positive`` it is that of the negative part, which is all that a constraint bounds.
         A class without mass in a sparse V and without samples has a zero column, and is left out.
         """
+        if not sp.issparse(V) and self.class_means is not None:
+            T = self.class_means.lowered(V)
+            if T is not None:  # the same in all samples of a class, and so is their product
+                return self.class_means.problem.gradient_row_norms(T, enough)
         q = self.norm.dual.q
         classes, columns = np.arange(self.k), V
         if sp.issparse(V):

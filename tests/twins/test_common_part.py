@@ -26,8 +26,9 @@ N, D, K = 60, 30, 20
 
 @pytest.fixture
 def dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every product be dear."""
+    """Let every product be dear, and the means of the classes as dear as it."""
     monkeypatch.setattr("fenchel.common_part.DEAR", 0)
+    monkeypatch.setattr("fenchel.class_means.FEWER", np.inf)
 
 
 def make(zipf: float = 1.0, **options) -> Problem:

@@ -20,15 +20,22 @@ SQUARED_ENTRIES = 1 << 18
 #: A sum of squares between this and one over it has lost nothing to the range of floats.
 TINY = 1e-200
 
+#: Where a sparse U has coefficients of at most this part of the features, the others are not read.
+FEW_FEATURES = 0.1
+
 #: Rows that are transposed together: their columns are written in whole cache lines.
 TRANSPOSED = 64
 
 
-def by_columns(X: np.ndarray) -> np.ndarray:
-    """``X.T`` in memory order, a copy where it must be; numpy's own takes four times as long."""
-    if X.flags.f_contiguous:
-        return X.T
-    out = np.empty((X.shape[1], X.shape[0]), X.dtype)
+def by_columns(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``X.T`` in memory order, a copy where it must be; numpy's own takes four times as long.
+
+    Where ``out`` is given, it is made there.
+    """
+    if out is None:
+        if X.flags.f_contiguous:
+            return X.T
+        out = np.empty((X.shape[1], X.shape[0]), X.dtype)
     for start in range(0, X.shape[0], TRANSPOSED):
         out[:, start : start + TRANSPOSED] = X[start : start + TRANSPOSED].T
     return out
@@ -57,10 +64,22 @@ class DenseDesign(Design):
     def matmul(self, U: np.ndarray | sp.sparray) -> np.ndarray:
         if self.X.dtype == np.float64 and not sp.issparse(U):
             return self.X @ U
+        if sp.issparse(U):
+            return self._matmul_sparse(sp.csr_array(U))
         out = np.empty((self.shape[0], U.shape[1]))
-        for rows, block in self._blocks(whole=not sp.issparse(U)):
-            # sparse.T @ dense.T keeps a sparse U sparse, and copies the block by columns
-            out[rows] = (U.T @ block.T).T if sp.issparse(U) else block @ U
+        for rows, block in self._blocks():
+            out[rows] = block @ U
+        return out
+
+    def _matmul_sparse(self, U: sp.csr_array) -> np.ndarray:
+        """``X @ U``, which reads the features in use alone where these are few."""
+        out = np.empty((self.shape[0], U.shape[1]))
+        used = np.flatnonzero(np.diff(U.indptr))
+        few = used.size <= FEW_FEATURES * self.shape[1]
+        Ut = (U[used] if few else U).T.tocsr()
+        for rows, block in self._blocks(whole=False):
+            # sparse @ dense.T copies the block by columns
+            out[rows] = (Ut @ (block[:, used] if few else block).T).T
         return out
 
     def rmatmul(self, W: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.design.dense import by_columns
 from fenchel.kernels import sublinear as lazy
 from fenchel.kernels.sublinear import ALPHA, DUAL_USED, PRIMAL_USED, SIZE, TOTAL, A, State
 from fenchel.kernels.sublinear_design import DenseData, SparseData
@@ -22,7 +23,8 @@ def make_data(X: np.ndarray | sp.sparray) -> DenseData | SparseData:
     if not sp.issparse(X):
         X = np.ascontiguousarray(X)
         Xt = _aligned((X.shape[1], _padded(X.shape[0])), X.dtype)
-        Xt[:, : X.shape[0]], Xt[:, X.shape[0] :] = X.T, 0.0
+        by_columns(X, Xt[:, : X.shape[0]])
+        Xt[:, X.shape[0] :] = 0.0
         return DenseData(X, Xt, _aligned((lazy.TILE,)))
     X, n = sp.csr_array(X), X.shape[0]
     columns = X.tocsc()

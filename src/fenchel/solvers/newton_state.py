@@ -77,6 +77,14 @@ class State:
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
 
+    def __post_init__(self) -> None:
+        self.columns.make(self.entries.feature)
+
+    def work_on(self, entries: Entries) -> None:
+        """Take these entries for the working set."""
+        self.entries = entries
+        self.columns.make(entries.feature)
+
     @cached_property
     def size(self) -> float:
         """The largest root mean square of a feature, if below 1: gradients are as small as that."""

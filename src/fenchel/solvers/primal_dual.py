@@ -15,6 +15,7 @@ from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
+from fenchel.solvers.of_class_means import OfClassMeans
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import violators
@@ -56,6 +57,10 @@ class State:
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
+    def tell(self, what: str) -> None:
+        """Add to the note: a check may be left out."""
+        self.note = "; ".join(filter(None, [self.note, what]))
+
 
 class PrimalDual(PenalisedSolver):
     """The certified solver for the problem with an l1 penalty, any loss, to any accuracy.
@@ -67,7 +72,8 @@ class PrimalDual(PenalisedSolver):
     is active is small, :class:`LinearProgram` solves it exactly.
     A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
     go to the Newton steps at once, and so do data so large that one product is dear if few classes
-    have coefficients that want to leave zero.
+    have coefficients that want to leave zero. Where a product is dear and there are far fewer
+    classes than samples, all this is done for the means of the classes first.
     With a radius, all this is done for a series of penalties (:class:`BallMultiplier`).
 
     One iteration is one of the method at work.
@@ -86,7 +92,13 @@ class PrimalDual(PenalisedSolver):
             return State(problem, ball, ball.init(problem, start, rng, horizon))
         method: Solver = ProximalNewton()
         note = ""
-        if start is None and self._begins_rough(problem):
+        if start is None and not problem.loss.smooth and problem.class_means is not None:
+            method = OfClassMeans()
+            note = (
+                f"begun with the means of {problem.class_means.problem.n} classes, because a "
+                "product with all samples is dear"
+            )
+        elif start is None and self._begins_rough(problem):
             note = self._few_classes(problem)
             method = method if note else HybridGradient()
         inner = method.init(problem, start, rng, horizon)
@@ -139,6 +151,8 @@ class PrimalDual(PenalisedSolver):
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
+            if isinstance(state.method, OfClassMeans) and state.method.done(state.inner):
+                self._leave_means(state)
             if isinstance(state.method, ProximalNewton):
                 if self._newton_is_at_its_end(state):
                     self._try_vertex(state)
@@ -150,7 +164,18 @@ class PrimalDual(PenalisedSolver):
                 self._try_vertex(state)
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
                 state.method, state.inner = state.before
-                state.note = f"the linear program is too large: {state.method.name} again"
+                state.tell(f"the linear program is too large: {state.method.name} again")
+
+    def _leave_means(self, state: State) -> None:
+        """Go on with all samples from the point of the class means."""
+        problem, point = state.problem, state.method.points(state.inner)[0]
+        used = np.unique(sp.csc_array(point.U).nonzero()[1]).size
+        rough = self._begins_rough(problem) and used > FEW_CLASSES * problem.k
+        method: Solver = HybridGradient() if rough else ProximalNewton()
+        state.tell(f"all samples after {state.inner.iteration} iterations with the class means")
+        state.inner = None  # its memory goes before more is asked for
+        rng = np.random.default_rng(0)  # neither method draws anything
+        state.method, state.inner = method, method.init(problem, Start(point.U, point.V), rng, 1)
 
     def _hand_over_in_time(self, state: State) -> None:
         """Go on with Newton steps when hybrid gradient no longer pays."""
@@ -164,7 +189,7 @@ class PrimalDual(PenalisedSolver):
         U = _pruned(point.U, max(MOST, state.problem.n)) if rough else point.U
         method = ProximalNewton()
         rng = np.random.default_rng(0)  # neither method draws anything
-        state.note = (
+        state.tell(
             f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
             f"did not halve in the last {inner.iteration - state.since}"
         )
@@ -202,7 +227,7 @@ class PrimalDual(PenalisedSolver):
         method, point = LinearProgram(), state.method.points(state.inner)[0]
         inner = method.init(state.problem, Start(point.U, point.V), np.random.default_rng(0), 1)
         if not inner.failed:
-            state.note = f"a linear program of what is active at gap {gap:.1e}"
+            state.tell(f"a linear program of what is active at gap {gap:.1e}")
             state.before = state.method, state.inner
             state.method, state.inner = method, inner
 

@@ -266,7 +266,8 @@ class ProximalNewton(PenalisedSolver):
         problem, limit = state.problem, self._most_new(state)
         state.know_gradient()
         new = near_bounds(problem, state.V, limit, state.gradient)
-        state.entries, state.looked = state.entries.with_new(*new), True
+        state.work_on(state.entries.with_new(*new))
+        state.looked = True
         here, V = state, None
         for _ in range(ROUNDS):
             error, g, penalty = here.subgradient()
@@ -297,7 +298,7 @@ class ProximalNewton(PenalisedSolver):
             if entries.u.size == here.entries.u.size:  # the same model once more
                 state.stiff = state.on_path  # not solved, and hardly cheaper for the next penalty
                 break
-            here.entries = entries
+            here.work_on(entries)
         return V
 
     @staticmethod
@@ -372,7 +373,7 @@ class ProximalNewton(PenalisedSolver):
             if state.by_class is not None:
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
             feature, klass, _ = self._violated(state)
-        state.entries = state.entries.with_new(feature, klass)
+        state.work_on(state.entries.with_new(feature, klass))
 
     def _survey(self, state: State) -> None:
         """What is violated, and whether the smoothed problem is solved."""

@@ -55,6 +55,9 @@ MISSES = 6
 #: Values of X are not gathered where they were more than this part of the positions.
 MOST_PACKED = 0.5
 
+#: A dense X with so many entries is copied by columns as they are asked for.
+COLUMN_BY_COLUMN = 1 << 26
+
 #: Where X is sparse, below this part: the dense product skips the features that cannot matter.
 FEW = 0.03
 
@@ -146,16 +149,31 @@ class Columns:
     _pack: Callable[..., Any]
     _csr: sp.csr_array | None = None  # the same X by rows, where it is sparse
     _last: tuple[Entries, WorkingRows] | None = field(default=None, repr=False)
+    _lacking: tuple[np.ndarray, np.ndarray] | None = None  # X, and which columns are not copied yet
 
     @classmethod
     def of(cls, design: Design) -> Columns:
-        """The columns of a design; a dense one is copied by columns."""
+        """The columns of a design; a dense one is copied by columns, a large one bit by bit."""
         if isinstance(design, SparseDesign):
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
             return cls(data, curvature.sparse_gradient, curvature.sparse_pack, design.X)
-        data = (by_columns(design.X),)
-        return cls(data, curvature.dense_gradient, curvature.dense_pack)
+        X, kernels = design.X, (curvature.dense_gradient, curvature.dense_pack)
+        if X.size < COLUMN_BY_COLUMN or X.flags.f_contiguous:
+            return cls((by_columns(X),), *kernels)
+        room = np.empty(X.shape[::-1], X.dtype)  # the system grants a page when it is written
+        return cls((room,), *kernels, _lacking=(X, np.ones(X.shape[1], bool)))
+
+    def make(self, features: np.ndarray | None = None) -> None:
+        """Let these columns be there, or all."""
+        if self._lacking is None:
+            return
+        (Xt,), (X, lacking) = self.data, self._lacking
+        new = np.flatnonzero(lacking) if features is None else np.unique(features)
+        new = new[lacking[new]]
+        lacking[new] = False
+        for some in _samples_at_a_time(new.size, X.shape[0]):
+            Xt[new, some] = X[some, new].T
 
     @property
     def sparse(self) -> bool:
@@ -234,6 +252,7 @@ class Columns:
             self.add_product(Z, entries, values)
             return Z
         if self._by_blas(values, k):
+            self.make()
             return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
         return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
@@ -268,6 +287,7 @@ class Columns:
         """G_U at the entries of dense data, for a dense ``R = diag(weights) (V - Y)``."""
         (Xt,) = self.data
         if self._all_entries(entries, R.shape[1]):
+            self.make()
             return (Xt @ R)[entries.feature, entries.klass]
         out = np.empty(entries.u.size)
         class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
