@@ -267,9 +267,10 @@ def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     )
     X, y = make(*arguments)
     model.fit(X, y)
-    estimate = estimate_memory(X, y, loss, alpha=alpha * scale) / MB
-    taken, seconds = peak(lambda: model.fit(X, y))
-    looking, look_seconds = peak(lambda: estimate_memory(X, y, loss, alpha=alpha * scale))
+    _, taken, seconds = peak(lambda: model.fit(X, y))
+    estimate, looking, look_seconds = peak(
+        lambda: estimate_memory(X, y, loss, alpha=alpha * scale) / MB
+    )
     print(
         f"{case:<36}{estimate:>7.0f} MB{taken:>8.0f} MB{estimate / taken:>7.2f}"
         f"{seconds:>9.2f} s{look_seconds:>7.2f} s{looking:>7.0f} MB  {model.status_}",
@@ -277,12 +278,12 @@ def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     )
 
 
-def peak(work: Callable[[], object]) -> tuple[float, float]:
-    """Growth of the resident memory at its peak, in MB, and CPU seconds."""
+def peak(work: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What comes of some work, the growth of the resident memory at its peak in MB, CPU seconds."""
     forget()
     before, began = resident("VmRSS"), time.process_time()
-    work()
-    return resident("VmHWM") - before, time.process_time() - began
+    found = work()
+    return found, resident("VmHWM") - before, time.process_time() - began
 
 
 def main() -> None:

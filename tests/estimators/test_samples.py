@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 from fenchel import SparseLinearClassifier, samples
 from fenchel.design.rows import take_rows
 from fenchel.samples import canonical, distinct, row_hashes
+from fenchel.training import make_problem
 
 
 def drawn(seed=0, n=60):
@@ -81,7 +84,7 @@ def test_rows_in_another_order_beside_a_column_of_ones(ones, dtype, monkeypatch)
     X, y, rng = drawn()
     X[7] = 0.0  # a row without anything stored
     X, rows = X.astype(dtype), rng.permutation(y.size)[:-3]
-    expected = np.hstack([X[rows], np.ones((rows.size, ones), dtype)])
+    expected = np.hstack([X[rows], np.ones((rows.size, int(ones)), dtype)])
     found, sparse = take_rows(X, rows, ones), take_rows(sp.csr_array(X), rows, ones)
     assert found.dtype == X.dtype
     assert (found == expected).all()
@@ -90,6 +93,22 @@ def test_rows_in_another_order_beside_a_column_of_ones(ones, dtype, monkeypatch)
     assert sparse.nnz == np.count_nonzero(expected)
     assert (sparse.toarray() == expected).all()
     assert (take_rows(X, np.arange(y.size), ones) is X) == (not ones)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_problem_has_one_copy_of_x_and_takes_no_more_on_the_way(sparse):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 300)), np.arange(2000) % 3
+    X = sp.csr_array(X) if sparse else X
+    model = SparseLinearClassifier()
+    model.classes_ = np.arange(3)
+    make_problem(model, X, y, None)  # compiles
+    tracemalloc.start()
+    make_problem(model, X, y, None)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    one = 2000 * 301 * (12 if sparse else 8)
+    assert taken < 1.3 * one  # some of it to look for what is not finite
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

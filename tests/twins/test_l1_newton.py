@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -170,7 +172,6 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
         H = full_hessian(X, V, w)[np.ix_(index, index)]
         np.testing.assert_allclose(found.H, H, atol=1e-14)
         assert found.entries is wanted
-    assert room.rows == entries.u.size
 
 
 def test_a_matrix_is_rearranged_in_its_own_room() -> None:
@@ -189,6 +190,29 @@ def test_a_matrix_is_rearranged_in_its_own_room() -> None:
         padded[:before, :before] = H
         expected = padded[np.ix_(place, place)]  # -1 is the last, which is zero
         np.testing.assert_array_equal(room[: size * size].reshape(size, size), expected)
+
+
+def test_a_hessian_grows_without_a_second_one() -> None:
+    """What numpy allocates on the way from 300 entries to 600 of 800 is far less than either."""
+    rng = np.random.default_rng(1)
+    n, d, k = 50, 200, 4
+    columns, V, w = (
+        Columns.of(make_design(rng.standard_normal((n, d)))),
+        rng.dirichlet(np.ones(k), n),
+        np.full(n, 1.0 / n),
+    )
+    feature, klass = np.tile(np.arange(d), k), np.repeat(np.arange(k), d)
+    few, more = (Entries(*(part[some] for part in (feature, klass, np.zeros(d * k)))) for some in
+                 (np.sort(rng.permutation(d * k)[:size]) for size in (300, 600)))  # fmt: skip
+    room = Room(600)
+    found = KeptHessian.none(k).at(columns, few, V, w, room)
+    tracemalloc.start()
+    found = found.at(columns, more, V, w, room)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 0.5 * few.u.size**2 * 8
+    anew = KeptHessian.none(k).at(columns, more, V, w, Room(600))
+    np.testing.assert_allclose(found.H, anew.H, atol=1e-14)
 
 
 def test_what_a_hessian_costs(setting, monkeypatch) -> None:

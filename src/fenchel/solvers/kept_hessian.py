@@ -32,7 +32,6 @@ class Room:
     """
 
     most: int  # rows of the largest there may be
-    rows: int = 0  # of the largest there was
 
     @cached_property
     def array(self) -> np.ndarray:
@@ -40,7 +39,6 @@ class Room:
 
     def square(self, size: int) -> np.ndarray:
         """The beginning, as a matrix."""
-        self.rows = max(self.rows, size)
         return self.array[: size * size].reshape(size, size)
 
 
