@@ -62,13 +62,20 @@ WIDENED = 2
 #: all coefficients are used.
 LATER, COMING = 1.05, 2.0
 
+#: After hybrid gradient steps no more coefficients are taken for used than this part of the samples.
+USED = 0.65
+
 #: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
 #: part of X.
 POSITIONS = 0.9
 
-#: The look is at rows with so many entries of X and scores, drawn where there are more: by more
-#: rows more coefficients are used, with about this power of their number.
-LOOK_ENTRIES, LEAST_ROWS, LOOK_TOL, LOOK_GROWTH = 1 << 22, 500, 3e-2, 0.1
+#: The look is at rows with so many entries of X and scores, but not at fewer than the second where
+#: there are more; by more rows more coefficients are used, with about this power of their number.
+LOOK_ENTRIES, LEAST_ROWS, LOOK_GROWTH = 1 << 22, 500, 0.1
+
+#: It ends at the first of these gaps, in units of P(0), or after so many rounds of Newton steps
+#: without a Hessian; the fit at the last gap.
+LOOK_TOL, LOOK_ROUNDS, FIT_TOL = 3e-2, 2, 1e-3
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -84,7 +91,14 @@ def estimate_memory(
 ) -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, about.
 
-    TODO
+    It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
+    arrays of the size of the scores and of the gradient, and on dense data the Hessian of a Newton
+    step, which depends on the penalty: where it matters, a fit is begun, of all rows up to 4
+    million entries of X and scores, and ends at the first Hessian that it would form. That takes a
+    good part of the time of the fit, and nearly all of it where no Hessian is ever formed;
+    docs/guide.md has both for every case, and the ratio to the peak. Sparse data are not looked at.
+    Less than estimated is taken by fits below 30 MB or so. What is compiled on the first use of all
+    is not counted.
 
     Parameters
     ----------
@@ -129,24 +143,28 @@ def looked_at(
     if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
         return None
     rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
-    return look(X, codes, size.loss, alpha, scale, rows) if rows else None
+    enough = rows >= min(size.n, LEAST_ROWS)
+    return look(X, codes, size.loss, alpha, scale, rows) if enough else None
 
 
-class WouldFormError(Exception):
-    """A Hessian was about to be formed."""
+class EnoughSeenError(Exception):
+    """A Hessian of so many rows would be formed now; of none, if none is after several steps."""
 
 
 class NoRoom(Room):
     """Tells how large a Hessian would be that the solver wants to form."""
 
     def square(self, size: int) -> np.ndarray:
-        raise WouldFormError(size)
+        raise EnoughSeenError(size)
 
 
 class UntilHessian(PrimalDual):
-    """The solver up to the first Hessian of dense data that it would form."""
+    """The solver up to the first Hessian of dense data that it would form, if it does soon."""
 
-    state: Any = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: Any = None
+        self.without = 0  # rounds of Newton steps
 
     def init(self, *arguments: Any) -> Any:
         self.state = super().init(*arguments)
@@ -156,7 +174,24 @@ class UntilHessian(PrimalDual):
         for _ in range(n_steps):
             if isinstance(state.inner, State):
                 state.inner.room = NoRoom(state.inner.room.most)
+            newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
+            self._count(newton)
+
+    def sharpened(self, state: Any) -> np.ndarray | None:
+        V = super().sharpened(state)
+        self._count(V is not None)
+        return V
+
+    def _count(self, newton: bool) -> None:
+        self.without += newton
+        if self.without == LOOK_ROUNDS:
+            raise EnoughSeenError(0)
+
+
+def makes_newton_steps(state: Any) -> bool:
+    """Whether the solver is beyond hybrid gradient steps and steps on single classes."""
+    return isinstance(state, State) and (state.by_class is None or state.by_class.slow)
 
 
 def look(
@@ -177,18 +212,22 @@ def look(
     except ValueError:
         return None
     problem, solver = problem.with_penalty(alpha * unit), UntilHessian()
+    last = first = 0
     try:
-        if solve_problem(problem, solver=solver, tol=LOOK_TOL, rng=0).n_iter == 0:
-            return Seen(at_start=True)
-        first = 0
-    except WouldFormError as wanted:
-        first = int(wanted.args[0])
+        result = solve_problem(problem, solver=solver, tol=LOOK_TOL, rng=0)
+        if solver.state is None:  # next to nothing is used
+            return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
+        last = result.history[-1].nnz
+    except EnoughSeenError as seen:
+        first = int(seen.args[0])
     state, possible = solver.state.inner, problem.d * problem.k
-    if not isinstance(state, State):  # hybrid gradient steps are close already
-        return Seen()
-    used, more = int(np.count_nonzero(state.entries.u)), (n / n_rows) ** LOOK_GROWTH
-    if not first and (state.by_class is None or state.by_class.slow or used > BLAS_SIZE):
+    if isinstance(state, State):
+        used = int(np.count_nonzero(state.entries.u))
+    else:  # hybrid gradient steps, whose point has many that will be zero
+        used = int(min(USED * n_rows, last))
+    if not first and (makes_newton_steps(state) or used > BLAS_SIZE):
         return Seen(without=True)
+    more = (n / n_rows) ** LOOK_GROWTH
     largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
     if not loss.smooth:
         largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
