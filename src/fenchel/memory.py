@@ -62,7 +62,7 @@ WIDENED = 2
 #: all coefficients are used.
 LATER, COMING = 1.05, 2.0
 
-#: After hybrid gradient steps no more coefficients are taken for used than this part of the samples.
+#: After hybrid gradient steps at most this part of the samples is taken for the coefficients used.
 USED = 0.65
 
 #: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
@@ -225,7 +225,7 @@ def look(
         used = int(np.count_nonzero(state.entries.u))
     else:  # hybrid gradient steps, whose point has many that will be zero
         used = int(min(USED * n_rows, last))
-    if not first and (makes_newton_steps(state) or used > BLAS_SIZE):
+    if not first and (solver.without or used > BLAS_SIZE):
         return Seen(without=True)
     more = (n / n_rows) ** LOOK_GROWTH
     largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
