@@ -107,11 +107,12 @@ def test_the_look_is_the_fit_up_to_its_first_hessian(hessian_matters, loss, monk
 
 def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch):
     X, y = hessian_matters
-    whole = estimate_memory(X, y, "softmax")
+    arguments = X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size
+    formed, whole = memory.look(*arguments), estimate_memory(X, y, "softmax")
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
-    assert memory.look(X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size).without
-    less = 8 * 900**2 - memory.POSITIONS * 8 * 151 * 1500
-    assert estimate_memory(X, y, "softmax") < whole - less
+    assert memory.look(*arguments) == memory.Seen(without=True)
+    less = 8 * (formed.hessian**2 + formed.face**2) - memory.POSITIONS * X.shape[0] * 151 * 8
+    assert whole - estimate_memory(X, y, "softmax") == pytest.approx(less, abs=2)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
