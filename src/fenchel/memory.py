@@ -132,6 +132,7 @@ class Seen:
     face: float = 0.0  # rows of what is solved of it
     at_start: bool = False  # whether zero is the solution
     without: bool = False  # whether Newton steps are made without one
+    instead: float = 0.0  # bytes that these gather of X
 
 
 def looked_at(
@@ -172,7 +173,7 @@ class UntilHessian(PrimalDual):
 
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
-            if isinstance(state.inner, State):
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
                 state.inner.room = NoRoom(state.inner.room.most)
             newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
@@ -225,14 +226,15 @@ def look(
         used = int(np.count_nonzero(state.entries.u))
     else:  # hybrid gradient steps, whose point has many that will be zero
         used = int(min(USED * n_rows, last))
+    instead = state.room.instead * n / n_rows if isinstance(state, State) else 0.0
     if not first and (solver.without or used > BLAS_SIZE):
-        return Seen(without=True)
+        return Seen(without=True, instead=instead)
     more = (n / n_rows) ** LOOK_GROWTH
     largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
     if not loss.smooth:
         largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
     most = min(possible, BLAS_SIZE)
-    return Seen(min(more * largest, most), min(more * used, most))
+    return Seen(min(more * largest, most), min(more * used, most), instead=instead)
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,8 @@ class Size:
         if seen.at_start:
             return FLOOR + int(self.stored + START_SCORES * scores + blocks)
         work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
-        work += 8 * (seen.hessian**2 + seen.face**2) + POSITIONS * seen.without * self.stored
+        hessian = 8 * (seen.hessian**2 + seen.face**2)
+        work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
         if self.stored < DOUBLE * n * (d + 1):
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:

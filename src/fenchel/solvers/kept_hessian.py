@@ -32,6 +32,7 @@ class Room:
     """
 
     most: int  # rows of the largest there may be
+    instead: int = 0  # bytes that a Newton step without a Hessian took in its place, at most
 
     @cached_property
     def array(self) -> np.ndarray:

@@ -237,7 +237,9 @@ class State:
         columns, entries, weights = self.columns, self.entries, self.problem.weights
         if columns.packs(entries, h):
             curvature = curvature_columns(h, weights, entries.classes)
-            return PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            packed = PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            self.room.instead = max(self.room.instead, packed.nbytes)
+            return packed
         if ClassQuadratic.suits(columns, entries):
             return ClassQuadratic(columns, entries, h, weights, damping)
         return PackedQuadratic(entries.klass, *columns.share(entries, h, weights), damping)
