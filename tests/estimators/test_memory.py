@@ -110,9 +110,22 @@ def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch
     arguments = X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size
     formed, whole = memory.look(*arguments), estimate_memory(X, y, "softmax")
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
-    assert memory.look(*arguments) == memory.Seen(without=True)
-    less = 8 * (formed.hessian**2 + formed.face**2) - memory.POSITIONS * X.shape[0] * 151 * 8
+    seen = memory.look(*arguments)
+    assert (seen.hessian, seen.face, seen.without) == (0.0, 0.0, True)
+    less = 8 * (formed.hessian**2 + formed.face**2)
+    less -= max(memory.POSITIONS * X.shape[0] * 151 * 8, seen.instead)
     assert whole - estimate_memory(X, y, "softmax") == pytest.approx(less, abs=2)
+
+
+def test_what_newton_steps_gather_in_place_of_a_hessian_is_counted(hessian_matters, monkeypatch):
+    X, y = hessian_matters
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    seen = memory.look(X, y, memory.get_loss("sparsemax"), 1e-3, "absolute", y.size)
+    assert seen.without
+    # at least a value and a position of every coefficient in a good part of the samples
+    assert seen.instead > 12 * 500 * 0.1 * y.size
+    size = memory.Size.of(X, 10, "sparsemax")
+    assert size.fit_bytes(memory.Seen(instead=1e8)) - size.fit_bytes(memory.Seen()) == 1e8
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
