@@ -13,8 +13,10 @@ from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
+from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE
-from fenchel.solvers.primal_dual import DENSE_ENTRIES
+from fenchel.solvers.newton_state import State
+from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
 from fenchel.solvers.working_rows import LARGE
 from fenchel.solving import solve_problem
 from fenchel.validation import check_number
@@ -31,8 +33,9 @@ FLOOR, FLOOR_SPARSE = 5_000_000, 10_000_000
 #: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
 SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 1, 2.5, 0.6
 
-#: Arrays of scores with a smooth loss on dense data.
-SMOOTH_SCORES = 7
+#: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
+#: too; and where a fit ends at its start.
+SMOOTH_SCORES, CLASS_SCORES, START_SCORES = 7, 9, 2
 
 #: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
 #: kept.
@@ -54,21 +57,25 @@ WORKING_PART = 0.3
 #: Products with a dense X in single precision widen a block of it, and turn that by columns.
 WIDENED = 2
 
-#: A dense X in its own order of the rows is made and freed before the work. Up to this size the
-#: allocator keeps that: it is room for the work.
-KEPT_FREE = 32 << 20
+#: The largest Hessian of a Newton step on dense data has about so many times the rows of the first
+#: one. With a loss that is not smooth many more entries come and go: the more of them as fewer of
+#: all coefficients are used.
+LATER, COMING = 1.05, 2.0
 
-#: The Hessian of a Newton step on dense data has rows for the coefficients that are used and for
-#: some that stay zero: so many times as many with the hinge loss, or where hybrid gradient steps
-#: come first, which leave many behind; with softmax and sparsemax the fewer the more of all
-#: coefficients are used. With softmax it is there together with the part that is solved, otherwise
-#: so often: together with the one before.
-UNUSED_HINGE, UNUSED_HYBRID, UNUSED_SOFTMAX, UNUSED_SPARSEMAX, HESSIANS = 1.4, 2.5, 1.0, 0.5, 2.2
+#: After hybrid gradient steps at most this part of the samples is taken for the coefficients used.
+USED = 0.65
 
-#: How many coefficients are used is seen in a fit of so many rows that is as rough as this: by more
-#: rows more are used, with about this power of their number, and by losses that are less smooth
-#: than softmax so many times as many, where most are not used.
-LOOK_ROWS, LOOK_TOL, LOOK_ITERATIONS, LOOK_GROWTH, LESS_SMOOTH = 2000, 1e-2, 8, 0.1, 1.2
+#: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
+#: part of X.
+POSITIONS = 0.9
+
+#: The look is at rows with so many entries of X and scores, but not at fewer than the second where
+#: there are more; by more rows more coefficients are used, with about this power of their number.
+LOOK_ENTRIES, LEAST_ROWS, LOOK_GROWTH = 1 << 22, 500, 0.1
+
+#: It ends at the first of these gaps, in units of P(0), or after so many rounds of Newton steps
+#: without a Hessian; the fit at the last gap.
+LOOK_TOL, LOOK_ROUNDS, FIT_TOL = 3e-2, 2, 1e-3
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -84,13 +91,14 @@ def estimate_memory(
 ) -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, about.
 
-    It is for ``solver="auto"``. Counted are X by rows and by columns, arrays of the size of the
-    scores and of the gradient, and the Hessian of a Newton step on dense data, whose size depends
-    on the penalty: how many coefficients are used is seen in a rough fit of 2000 rows where it
-    matters. Most fits of more than 30 MB take within 20% of it; docs/guide.md has those that do
-    not. Less is taken by fits with so large a penalty that nothing is used, by small ones, and on
-    dense data by those that use some 2500 coefficients or more, for which there is room for a
-    Hessian that may never be formed. What is compiled on the first use of all is not counted.
+    It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
+    arrays of the size of the scores and of the gradient, and on dense data the Hessian of a Newton
+    step, which depends on the penalty: where it matters, a fit is begun, of all rows up to 4
+    million entries of X and scores, and ends at the first Hessian that it would form. That took
+    0.09 to 0.87 of the CPU seconds of the fit in the cases of docs/guide.md, which has the ratios
+    to the peak: within 20% in most fits of 30 MB or more. Hinge fits of dense data with many more
+    samples than coefficients may take 1.4 times as much as estimated, small fits take less. Sparse
+    data are not looked at. What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
@@ -112,41 +120,121 @@ def estimate_memory(
     if k < 2:
         raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
     size = Size.of(X, k, loss)
-    used = np.inf if codes is None else coefficients(size, X, codes, alpha, alpha_scale)
-    return size.fit_bytes(used)
+    seen = None if codes is None else looked_at(size, X, codes, alpha, alpha_scale)
+    return size.fit_bytes(seen)
 
 
-def coefficients(size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str) -> float:
-    """How many coefficients a fit will use, about: infinity where that does not matter."""
+@dataclass(frozen=True)
+class Seen:
+    """What a look tells of a fit."""
+
+    hessian: float = 0.0  # rows of the largest that is formed
+    face: float = 0.0  # rows of what is solved of it
+    at_start: bool = False  # whether zero is the solution
+    without: bool = False  # whether Newton steps are made without one
+    instead: float = 0.0  # bytes that these gather of X
+
+
+def looked_at(
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str, most: float = np.inf
+) -> Seen | None:
+    """What a look at no more rows than so many tells: None where it would not matter."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(scale)
-    if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(0.0):
-        return np.inf
-    return look(X, codes, size.loss, alpha, scale)
+    if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
+        return None
+    rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
+    enough = rows >= min(size.n, LEAST_ROWS)
+    return look(X, codes, size.loss, alpha, scale, rows) if enough else None
 
 
-def look(X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str) -> float:
-    """The coefficients that a fit of dense data will use, about, by one of a few of its rows.
+class EnoughSeenError(Exception):
+    """A Hessian of so many rows would be formed now; of none, if none is after several steps."""
 
-    That is with softmax for any loss, of which the steps are the cheapest.
+
+class NoRoom(Room):
+    """Tells how large a Hessian would be that the solver wants to form."""
+
+    def square(self, size: int) -> np.ndarray:
+        raise EnoughSeenError(size)
+
+
+class UntilHessian(PrimalDual):
+    """The solver up to the first Hessian of dense data that it would form, if it does soon."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: Any = None
+        self.without = 0  # rounds of Newton steps
+
+    def init(self, *arguments: Any) -> Any:
+        self.state = super().init(*arguments)
+        return self.state
+
+    def advance(self, state: Any, n_steps: int) -> None:
+        for _ in range(n_steps):
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
+                state.inner.room = NoRoom(state.inner.room.most)
+            newton = makes_newton_steps(state.inner)
+            super().advance(state, 1)
+            self._count(newton)
+
+    def sharpened(self, state: Any) -> np.ndarray | None:
+        V = super().sharpened(state)
+        self._count(V is not None)
+        return V
+
+    def _count(self, newton: bool) -> None:
+        self.without += newton
+        if self.without == LOOK_ROUNDS:
+            raise EnoughSeenError(0)
+
+
+def makes_newton_steps(state: Any) -> bool:
+    """Whether the solver is beyond hybrid gradient steps and steps on single classes."""
+    return isinstance(state, State) and (state.by_class is None or state.by_class.slow)
+
+
+def look(
+    X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str, n_rows: int
+) -> Seen | None:
+    """The Hessian of a fit of dense data, about, by the beginning of one with some of its rows.
+
+    None where these have no signal: nothing is known then, and the fit says so if need be.
     """
     n, labels = X.shape[0], np.arange(codes.max() + 1)  # some may have no sample among the rows
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
-    rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOK_ROWS), replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(n, n_rows, replace=False))
     problem = Problem.from_data(
-        X[rows], codes[rows], loss="softmax", lam=0.0, classes=labels, fit_intercept=True
+        X, codes[rows], loss=loss, lam=0.0, classes=labels, fit_intercept=True, rows=rows
     )
     try:
-        unit = 1.0 if scale == "absolute" else largest_penalty(replace(problem, loss=loss))
-    except ValueError:  # no signal in these rows: nothing is known, and the fit says so if need be
-        return np.inf
-    problem = problem.with_penalty(alpha * unit)
-    U = solve_problem(problem, tol=LOOK_TOL, max_iter=LOOK_ITERATIONS, rng=0).U
-    part = (U.nnz if sp.issparse(U) else np.count_nonzero(U)) / (U.shape[0] * U.shape[1])
-    more = (n / rows.size) ** LOOK_GROWTH
-    more *= 1.0 if loss.twice_differentiable else LESS_SMOOTH
-    # those that are used against those that are not: there are never more than all
-    return float(U.shape[0] * U.shape[1] * more * part / (1.0 + (more - 1.0) * part))
+        unit = 1.0 if scale == "absolute" else largest_penalty(problem)
+    except ValueError:
+        return None
+    problem, solver = problem.with_penalty(alpha * unit), UntilHessian()
+    last = first = 0
+    try:
+        result = solve_problem(problem, solver=solver, tol=LOOK_TOL, rng=0)
+        if solver.state is None:  # next to nothing is used
+            return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
+        last = result.history[-1].nnz
+    except EnoughSeenError as seen:
+        first = int(seen.args[0])
+    state, possible = solver.state.inner, problem.d * problem.k
+    if isinstance(state, State):
+        used = int(np.count_nonzero(state.entries.u))
+    else:  # hybrid gradient steps, whose point has many that will be zero
+        used = int(min(USED * n_rows, last))
+    instead = state.room.instead * n / n_rows if isinstance(state, State) else 0.0
+    if not first and (solver.without or used > BLAS_SIZE):
+        return Seen(without=True, instead=instead)
+    more = (n / n_rows) ** LOOK_GROWTH
+    largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
+    if not loss.smooth:
+        largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
+    most = min(possible, BLAS_SIZE)
+    return Seen(min(more * largest, most), min(more * used, most), instead=instead)
 
 
 @dataclass(frozen=True)
@@ -174,8 +262,17 @@ class Size:
         nonzeros = None if self.nonzeros is None else self.nonzeros * n // self.n
         return replace(self, n=n, stored=self.stored * n // self.n, nonzeros=nonzeros)
 
-    def fit_bytes(self, used: float = np.inf) -> int:
-        """What a fit takes that uses so many coefficients: by default, as many as it may."""
+    def most_rows(self, free: int, seen: Seen | None) -> int:
+        """How many of the rows fit into so many bytes."""
+        rows, beyond = 0, self.n + 1
+        while beyond - rows > 1:
+            middle = (rows + beyond) // 2
+            fits = self.with_rows(middle).fit_bytes(seen) <= free
+            rows, beyond = (middle, beyond) if fits else (rows, middle)
+        return rows
+
+    def fit_bytes(self, seen: Seen | None = None) -> int:
+        """What a fit takes, by what was seen: by default, with as large a Hessian as may be."""
         n, d, k, loss = self.n, self.d, self.k, self.loss
         scores, gradient = 8 * n * k, 8 * d * k
         if self.nonzeros is not None:
@@ -187,14 +284,20 @@ class Size:
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
             return FLOOR_SPARSE + int(copies * self.stored + max(work, start))
-        work = (SMOOTH_SCORES if loss.smooth else SCORE_ARRAYS) * scores
-        work += GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES) + self._hessian(used)
+        if seen is None:
+            most = min(d * k, BLAS_SIZE)
+            seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples
+        blocks = GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+        if seen.at_start:
+            return FLOOR + int(self.stored + START_SCORES * scores + blocks)
+        work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
+        hessian = 8 * (seen.hessian**2 + seen.face**2)
+        work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
         if self.stored < DOUBLE * n * (d + 1):
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
-        freed = self.stored if self.stored <= KEPT_FREE else 0
-        return FLOOR + 2 * self.stored + int(max(work, freed))
+        return FLOOR + 2 * self.stored + int(work)
 
     @property
     def _begins_rough(self) -> bool:
@@ -202,35 +305,18 @@ class Size:
         fits = (self.n + self.d) * self.k <= DENSE_ENTRIES
         return not self.loss.smooth and (self.d + 1) * self.k > self.n and fits
 
-    def _hessian(self, used: float) -> float:
-        """Bytes of the Hessian on dense data; a fit uses no more coefficients than samples."""
-        size = self.d * self.k
-        used = min(used, size, self.n)
-        unused = (1.0 - used / size) ** 2
-        if self.loss.twice_differentiable:
-            rows = min(used * (1.0 + UNUSED_SOFTMAX * unused), BLAS_SIZE)
-            return 8 * (rows**2 + min(used, rows) ** 2)
-        if self.loss.smooth:
-            others = UNUSED_SPARSEMAX * unused
-        else:
-            others = UNUSED_HYBRID if self._begins_rough else UNUSED_HINGE
-        return 8 * HESSIANS * min(used * (1.0 + others), size, BLAS_SIZE) ** 2
-
 
 def check(X: Matrix, codes: np.ndarray, k: int, loss: str | Loss, alpha: float, scale: str) -> None:
     """Raise MemoryError where a fit cannot fit into the memory that is free."""
     size, free = Size.of(X, k, loss), available_memory()
     if free is None or size.fit_bytes() <= free:  # with any penalty: no need to look
         return
-    used = coefficients(size, X, codes, alpha, scale)
-    needed = size.fit_bytes(used)
+    # the look itself has to fit: it forms no Hessian
+    seen = looked_at(size, X, codes, alpha, scale, size.most_rows(free, Seen()))
+    needed = size.fit_bytes(seen)
     if needed <= free:
         return
-    rows, beyond = 0, size.n  # the most rows that fit are between them
-    while beyond - rows > 1:
-        middle = (rows + beyond) // 2
-        fits = size.with_rows(middle).fit_bytes(used) <= free
-        rows, beyond = (middle, beyond) if fits else (rows, middle)
+    rows = size.most_rows(free, seen)
     raise MemoryError(
         f"{size.n} samples and {k} classes need about {needed / 2**30:.3g} GiB, of which "
         f"{8 * SCORE_ARRAYS * size.n * k / 2**30:.3g} GiB are for scores and dual variables, but "

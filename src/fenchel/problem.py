@@ -14,6 +14,7 @@ from fenchel import validation
 from fenchel.class_means import ClassMeans
 from fenchel.common_part import CommonPart, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
+from fenchel.design.rows import take_rows
 from fenchel.geometry.norms import MixedNorm
 from fenchel.kernels.class_blocks import dense_residual
 from fenchel.kernels.sparse_products import largest_by_feature, largest_by_feature_of_rows
@@ -93,18 +94,28 @@ class Problem:
         penalty: str = "l1",
         fit_intercept: bool = False,
         positive: bool = False,
+        rows: np.ndarray | None = None,
     ) -> Problem:
-        """Check the user's data and make a problem of it."""
-        X = validation.check_design(X)
+        """Check the user's data and make a problem of it.
+
+        Given ``rows``, these of X are the samples, in their order, and X is an array or in CSR
+        form; y and the weights are of the samples.
+        """
+        ones = validation.check_flag("fit_intercept", fit_intercept)
+        if rows is None:
+            X = validation.check_design(X)
+            X = _append_ones(X) if ones else X
+        else:
+            X = validation.check_design(take_rows(X, rows, ones))
         n, d = X.shape
-        factors = validation.check_penalty_factor(penalty_factor, d)
-        if validation.check_flag("fit_intercept", fit_intercept):
+        factors = validation.check_penalty_factor(penalty_factor, d - ones)
+        if ones:
             if radius is not None:
                 raise ValueError(
                     "fit_intercept=True and radius exclude each other, because the intercept has "
                     "no bound: leave radius out, or add a column of ones to X yourself."
                 )
-            X, factors = _append_ones(X), np.append(factors, 0.0)
+            factors = np.append(factors, 0.0)
         codes, labels = validation.check_labels(y, classes, n)
         if penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, found {penalty!r}.")
@@ -118,7 +129,7 @@ class Problem:
             loss=loss,
             lam=validation.check_number("lam", lam, remedy="give the l1 penalty as a number >= 0"),
             penalty_factor=factors,
-            intercept=bool(fit_intercept),
+            intercept=ones,
             positive=validation.check_flag("positive", positive),
             norm=PENALTIES[penalty],
             radius=None
@@ -364,15 +375,10 @@ def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:
 
 
 def _append_ones(X: Matrix) -> Matrix:
-    n, d = X.shape
-    if not sp.issparse(X):
-        return np.concatenate([X, np.ones((n, 1), dtype=X.dtype)], axis=1)
-    indptr = X.indptr + np.arange(n + 1, dtype=X.indptr.dtype)
-    new = np.zeros(X.nnz + n, dtype=bool)
-    new[indptr[1:] - 1] = True  # the last of every row; scipy's hstack takes five times the memory
-    data, indices = np.ones(new.size, dtype=X.dtype), np.full(new.size, d, dtype=X.indices.dtype)
-    data[~new], indices[~new] = X.data, X.indices
-    return sp.csr_array((data, indices, indptr), shape=(n, d + 1))
+    n = X.shape[0]
+    if sp.issparse(X):
+        return take_rows(X, np.arange(n), ones=True)
+    return np.concatenate([X, np.ones((n, 1), dtype=X.dtype)], axis=1)  # in the order of X
 
 
 def dense(A: Matrix) -> np.ndarray:

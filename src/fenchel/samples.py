@@ -20,14 +20,11 @@ BLOCK_ENTRIES = 1 << 20
 
 def distinct(
     X: Matrix, codes: np.ndarray, weights: np.ndarray | None
-) -> tuple[Matrix, np.ndarray, np.ndarray]:
-    """The distinct samples of ``(X, codes)``, their codes, and the sums of their weights.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows with the distinct samples of ``(X, codes)``, and the sums of their weights.
 
-    X is an array or in CSR form; no weights are weights of one.
+    X is an array or in :func:`canonical` CSR form; no weights are weights of one.
     """
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()  # the caller's matrix stays as it was
-        X.sum_duplicates()
     weights = np.ones(X.shape[0]) if weights is None else weights
     kept = np.flatnonzero(weights)
     hashes = row_hashes(X)
@@ -40,11 +37,15 @@ def distinct(
     # equal hashes are not taken at their word
     first[1 + repeats] = _differ(X, order[repeats], order[1 + repeats])
     starts = np.flatnonzero(first)
-    totals = np.add.reduceat(weights[order], starts)
-    rows = order[starts]
-    if rows.size == X.shape[0] and (rows == np.arange(rows.size)).all():
-        return X, codes, totals
-    return X[rows], codes[rows], totals
+    return order[starts], np.add.reduceat(weights[order], starts)
+
+
+def canonical(X: Matrix) -> Matrix:
+    """An array, or a CSR matrix in which no place is stored twice: equal rows look equal."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()  # the caller's matrix stays as it was
+        X.sum_duplicates()
+    return X
 
 
 def row_hashes(X: Matrix) -> np.ndarray:

@@ -15,7 +15,7 @@ from fenchel.callbacks import FIT_FRAMES
 from fenchel.class_weights import class_factors
 from fenchel.path import Path
 from fenchel.problem import Matrix, Problem
-from fenchel.samples import distinct
+from fenchel.samples import canonical, distinct
 from fenchel.solving import Result
 from fenchel.termination import Status
 from fenchel.validation import check_budget, check_sample_weight, refuse_broken, refuse_mask
@@ -55,8 +55,9 @@ def make_problem(
     estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
 ) -> Problem:
     """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
-    X, codes, weights = distinct(X, codes, weights)
-    classes = estimator.classes_
+    X = canonical(X)
+    rows, weights = distinct(X, codes, weights)
+    codes, classes = codes[rows], estimator.classes_
     if estimator.class_weight is not None:
         weights = weights * class_factors(estimator.class_weight, classes, codes, weights)[codes]
     return Problem.from_data(
@@ -70,6 +71,7 @@ def make_problem(
         penalty=estimator.penalty,
         fit_intercept=estimator.fit_intercept,
         positive=estimator.positive,
+        rows=rows,
     )
 
 

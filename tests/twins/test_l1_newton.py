@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,9 +12,10 @@ from fenchel.design import make_design
 from fenchel.kernels import l1_newton
 from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.kernels.row_hessian import rearrange
 from fenchel.problem import Problem
 from fenchel.solvers import l1_model, packed_quadratic
-from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian
+from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian, Room
 from fenchel.solvers.linearised import linearised
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.proximal_newton import ProximalNewton
@@ -150,24 +153,66 @@ def test_hessian_of_dense_data_sample_by_sample(setting) -> None:
     w[3] = 0.0
     V[5] = np.eye(K)[1]  # one class alone: no curvature
     index = entries.klass * D + entries.feature
-    found = KeptHessian.none(K).at(columns, entries, V, w)
+    room = Room(entries.u.size)
+    found = KeptHessian.none(K).at(columns, entries, V, w, room)
     H = full_hessian(X, V, w)[np.ix_(index, index)]
     np.testing.assert_allclose(found.H, H, atol=1e-14)
     # from there to another V, by the samples that have changed
     other = V.copy()
     other[7], other[8], other[9] = np.eye(K)[2], V[9], V[8]
-    found = found.at(columns, entries, other, w)
+    found = found.at(columns, entries, other, w, room)
     H = full_hessian(X, other, w)[np.ix_(index, index)]
     np.testing.assert_allclose(found.H, H, atol=1e-14)
     # and to other entries: some come, some go, one class goes for good
     fewer = Entries(*(part[(entries.klass != 2) & (np.arange(index.size) % 3 > 0)] for part in
                       (entries.feature, entries.klass, entries.u)))  # fmt: skip
     for wanted in (fewer, entries):
-        found = found.at(columns, wanted, V, w)
+        found = found.at(columns, wanted, V, w, room)
         index = wanted.klass * D + wanted.feature
         H = full_hessian(X, V, w)[np.ix_(index, index)]
         np.testing.assert_allclose(found.H, H, atol=1e-14)
         assert found.entries is wanted
+
+
+def test_a_matrix_is_rearranged_in_its_own_room() -> None:
+    """Some rows and columns go, others come in as zeros, and it may end smaller or larger."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        before, size = rng.integers(0, 8, 2)
+        place = np.full(size, -1)
+        kept = rng.integers(0, min(before, size) + 1)
+        stays = np.sort(rng.choice(before, kept, replace=False))
+        place[np.sort(rng.choice(size, kept, replace=False))] = stays
+        H, room = rng.standard_normal((before, before)), rng.standard_normal(64)
+        room[: before * before] = H.ravel()
+        rearrange(room, before, place)
+        padded = np.zeros((before + 1, before + 1))
+        padded[:before, :before] = H
+        expected = padded[np.ix_(place, place)]  # -1 is the last, which is zero
+        np.testing.assert_array_equal(room[: size * size].reshape(size, size), expected)
+
+
+def test_a_hessian_grows_without_a_second_one() -> None:
+    """What numpy allocates on the way from 300 entries to 600 of 800 is far less than either."""
+    rng = np.random.default_rng(1)
+    n, d, k = 50, 200, 4
+    columns, V, w = (
+        Columns.of(make_design(rng.standard_normal((n, d)))),
+        rng.dirichlet(np.ones(k), n),
+        np.full(n, 1.0 / n),
+    )
+    feature, klass = np.tile(np.arange(d), k), np.repeat(np.arange(k), d)
+    few, more = (Entries(*(part[some] for part in (feature, klass, np.zeros(d * k)))) for some in
+                 (np.sort(rng.permutation(d * k)[:size]) for size in (300, 600)))  # fmt: skip
+    room = Room(600)
+    found = KeptHessian.none(k).at(columns, few, V, w, room)
+    tracemalloc.start()
+    found = found.at(columns, more, V, w, room)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 0.5 * few.u.size**2 * 8
+    anew = KeptHessian.none(k).at(columns, more, V, w, Room(600))
+    np.testing.assert_allclose(found.H, anew.H, atol=1e-14)
 
 
 def test_what_a_hessian_costs(setting, monkeypatch) -> None:

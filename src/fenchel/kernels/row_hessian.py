@@ -213,6 +213,31 @@ def _grow(
 
 
 @kernel()
+def rearrange(room: np.ndarray, before: int, place: np.ndarray) -> None:
+    """From a matrix of ``before`` rows to that of the rows and columns ``place``, in one room.
+
+    A negative place is a row and a column of zeros; the others ascend. What stays moves together
+    to the front first, then apart from the end on: nothing is written over that is still read.
+    """
+    size, kept = place.size, 0
+    stays = np.empty(size, np.int64)
+    for e in range(size):
+        if place[e] >= 0:
+            stays[kept] = place[e]
+            kept += 1
+    for a in range(kept):
+        for b in range(kept):
+            room[a * kept + b] = room[stays[a] * before + stays[b]]
+    a = kept
+    for e in range(size - 1, -1, -1):
+        b, a = kept, a - (place[e] >= 0)
+        for f in range(size - 1, -1, -1):
+            b -= place[f] >= 0
+            both = place[e] >= 0 and place[f] >= 0
+            room[e * size + f] = room[a * kept + b] if both else 0.0
+
+
+@kernel()
 def grow_row_hessian(
     Xt: np.ndarray,
     h: np.ndarray,
@@ -220,20 +245,14 @@ def grow_row_hessian(
     feature: np.ndarray,
     classes: np.ndarray,
     bounds: np.ndarray,
-    place: np.ndarray,
     fresh: np.ndarray,
     at: np.ndarray,
-    known: np.ndarray,
     H: np.ndarray,
 ) -> None:
-    """The Hessian for h on these entries, from that on others, ``known``, for the same h.
+    """The Hessian for h on these entries, from that on those that are not ``fresh``, for the same.
 
-    ``place`` says where an entry is among those: negative where it is not. The latter are
-    ``fresh``, and those of a class begin ``at[t]``.
+    H is zero in the rows and columns of those that are; those of a class begin ``at[t]``.
     """
-    for e in range(place.size):
-        for f in range(place.size):
-            H[e, f] = 0.0 if place[e] < 0 or place[f] < 0 else known[place[e], place[f]]
     if fresh.size == 0 or h.shape[0] == 0:
         return
     samples = np.empty(h.shape[0], np.int64)
@@ -246,5 +265,5 @@ def grow_row_hessian(
         some = samples[start : min(start + AT_A_TIME, count)]
         _grow(Xt, h, some, weights, feature, classes, bounds, fresh, at, H)
     for e in fresh:
-        for f in range(place.size):
+        for f in range(H.shape[0]):
             H[f, e] = H[e, f]

@@ -7,14 +7,40 @@ penalty to the next, few entries come and go: what is left of the last Hessian i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from fenchel.kernels.row_hessian import change_row_hessian, grow_row_hessian, row_work
+from fenchel.kernels.row_hessian import (
+    change_row_hessian,
+    grow_row_hessian,
+    rearrange,
+    row_work,
+)
 from fenchel.solvers.working_set import Columns, Entries, many
 
 #: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
 ROW_COST = 8
+
+
+@dataclass
+class Room:
+    """The one array that the Hessians of a fit are made in, each in the place of the last.
+
+    Two side by side would be the peak of a fit. Of the room for the largest only what is written
+    to becomes memory.
+    """
+
+    most: int  # rows of the largest there may be
+    instead: int = 0  # bytes that a Newton step without a Hessian took in its place, at most
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        return np.empty(self.most**2)
+
+    def square(self, size: int) -> np.ndarray:
+        """The beginning, as a matrix."""
+        return self.array[: size * size].reshape(size, size)
 
 
 @dataclass(frozen=True)
@@ -47,17 +73,21 @@ class KeptHessian:
         return ROW_COST * changed / 8, ROW_COST * anew / 8, size**2 * n_rows / 8, 2.0 * meetings
 
     def at(
-        self, columns: Columns, entries: Entries, h: np.ndarray, weights: np.ndarray
+        self, columns: Columns, entries: Entries, h: np.ndarray, weights: np.ndarray, room: Room
     ) -> KeptHessian:
-        """The Hessian on the entries of dense data for h, sample by sample; this one is used up."""
+        """The Hessian on the entries of dense data for h, sample by sample; this one is used up.
+
+        Both are in the room.
+        """
         (Xt,), (classes, bounds), H = columns.data, entries.bounds, self.H
         args = weights, entries.feature, classes, bounds
         if entries is not self.entries:
-            H = np.empty((entries.u.size, entries.u.size))
+            H = room.square(entries.u.size)
             place = self._place(columns, entries)
             fresh = np.flatnonzero(place < 0)
             at = np.searchsorted(fresh, bounds)
-            grow_row_hessian(Xt, self.h, *args, place, fresh, at, self.H, H)
+            rearrange(room.array, self.entries.u.size, place)
+            grow_row_hessian(Xt, self.h, *args, fresh, at, H)
         change_row_hessian(Xt, h, self.h, *args, H)
         return KeptHessian(entries, h, H, self.exact)
 

@@ -14,7 +14,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.class_newton import Progress
 from fenchel.solvers.class_quadratic import ClassQuadratic
 from fenchel.solvers.class_scores import ClassScores
-from fenchel.solvers.kept_hessian import KeptHessian
+from fenchel.solvers.kept_hessian import KeptHessian, Room
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.working_set import Columns, Entries, full_gradient, many
@@ -53,6 +53,7 @@ class State:
     centre: np.ndarray | None  # V0, None for a loss that is smooth by itself
     eta: float  # step of the proximal term ||v - v0||^2 / (2 eta)
     curvature: np.ndarray  # sum_i weights_i X_ij^2, what damping is measured in
+    room: Room  # of the Hessian
     constant: float = 0.0  # what is added to the risk, where classes are joined
     growth: float = ETA_GROWTH  # of eta, from one centre to the next
     damping: float = 0.1
@@ -189,7 +190,11 @@ class State:
         return complementarity + shrunk * (self.objective() - complementarity)
 
     def after(self, s: np.ndarray, V: np.ndarray, feature: np.ndarray, klass: np.ndarray) -> State:
-        """After a step on the working set, with this V and these entries in place of the zeros."""
+        """After a step on the working set, with this V and these entries in place of the zeros.
+
+        The Hessian here is used up: the next one is made in its room.
+        """
+        self.hessian = None
         now = Entries(self.entries.feature, self.entries.klass, self.entries.u + s)
         entries = now.with_new(feature, klass)
         return replace(self, V=V, entries=entries, gradient=None, survey=None, hessian=None)
@@ -227,13 +232,11 @@ class State:
         self.work += work
         if by_rows * (1 if damping < SINGLE else SINGLE_GAIN) < by_blas:
             kept = kept if changed <= anew else nothing
-            self.hessian = kept.at(columns, entries, h, weights)
+            self.hessian = kept.at(columns, entries, h, weights, self.room)
         else:
-            self.hessian = kept = None  # its memory is free for the next
-            exact = damping < SINGLE
-            H = columns.dense_hessian(
-                entries, h, weights, None if exact else np.sqrt(self.curvature)
-            )
+            exact, H = damping < SINGLE, self.room.square(entries.u.size)
+            size = None if exact else np.sqrt(self.curvature)
+            columns.dense_hessian(entries, h, weights, size, H)
             self.hessian = KeptHessian(entries, h, H, exact)
         return self.hessian.H
 
@@ -242,7 +245,9 @@ class State:
         columns, entries, weights = self.columns, self.entries, self.problem.weights
         if columns.packs(entries, h):
             curvature = curvature_columns(h, weights, entries.classes)
-            return PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            packed = PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            self.room.instead = max(self.room.instead, packed.nbytes)
+            return packed
         if ClassQuadratic.suits(columns, entries):
             return ClassQuadratic(columns, entries, h, weights, damping)
         return PackedQuadratic(entries.klass, *columns.share(entries, h, weights), damping)

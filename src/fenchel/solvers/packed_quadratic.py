@@ -35,6 +35,12 @@ class PackedQuadratic:
         self.row, self.weight, _ = positions
         self.n_rows = int(self.row.max()) + 1 if self.row.size else 1
 
+    @property
+    def nbytes(self) -> int:
+        """What the gathered values of X and their positions take, and what is made of as many."""
+        own = self.packed[4].nbytes + self.packed[3].nbytes
+        return own + sum(part.nbytes for part in self.positions) + 2 * self.weight.nbytes
+
     @cached_property
     def diagonal(self) -> np.ndarray:
         """That of H, without damping."""

@@ -27,7 +27,14 @@ from fenchel.solvers.class_newton import (
 )
 from fenchel.solvers.class_scores import ClassScores
 from fenchel.solvers.joined import joined, joins
-from fenchel.solvers.l1_model import Effort, kept_signs, minimise_dense, minimise_quadratic
+from fenchel.solvers.kept_hessian import Room
+from fenchel.solvers.l1_model import (
+    BLAS_SIZE,
+    Effort,
+    kept_signs,
+    minimise_dense,
+    minimise_quadratic,
+)
 from fenchel.solvers.linearised import (
     CLOSE,
     EFFORT,
@@ -138,6 +145,7 @@ class ProximalNewton(PenalisedSolver):
         state = State(
             problem, Columns.of(problem.design), entries, Z, np.zeros_like(Z), 0.0, centre,
             _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
+            Room(min(BLAS_SIZE, problem.d * problem.k)),
         )  # fmt: skip
         state.evaluate()
         cheap = state.columns.sparse or few_coefficients(problem)

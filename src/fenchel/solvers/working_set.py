@@ -320,8 +320,9 @@ class Columns:
         curvature_at: np.ndarray,
         weights: np.ndarray,
         size: np.ndarray | None = None,
+        H: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The Hessian on the entries of dense data by BLAS: for an h without many zeros.
+        """The Hessian on the entries of dense data by BLAS, into H: for an h without many zeros.
 
         Samples whose h is positive in one class only have no part in it. Where the sizes of the
         features are given, ``sqrt(sum_i weights_i X_ij^2)``, a large product is made in single
@@ -342,7 +343,8 @@ class Columns:
         classes, bounds = entries.bounds
         h = np.ascontiguousarray(curvature_at.T[np.ix_(classes, rows)])
         h *= np.sqrt(weights / total)
-        H = _minus_products(Xt, feature, h, entries.code, unit)
+        H = np.empty((feature.size, feature.size)) if H is None else H
+        _minus_products(Xt, feature, h, entries.code, unit, H)
         h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
         offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
         here = Entries(feature, entries.klass, entries.u)
@@ -396,8 +398,9 @@ def _minus_products(
     part: np.ndarray,
     code: np.ndarray,
     unit: np.ndarray | None,
-) -> np.ndarray:
-    """``-Q Q^T`` for ``Q_e = part[code_e] * Xt[feature_e]``: its lower triangle.
+    H: np.ndarray,
+) -> None:
+    """``H = -Q Q^T`` for ``Q_e = part[code_e] * Xt[feature_e]``: its lower triangle.
 
     In single precision where the entries have a ``unit``. Some samples at a time: a large Q would
     be memory that is new to the process, which costs more than the product.
@@ -405,15 +408,16 @@ def _minus_products(
     kind, syrk = (np.float64, dsyrk) if unit is None else (np.float32, ssyrk)
     part_of = np.ones(feature.size) if unit is None else 1.0 / unit
     size, n = feature.size, Xt.shape[1]
-    room = np.zeros(size * size)
-    H = room.view(kind)[: size * size].reshape(size, size).T
+    room = H.ravel()
+    product = room.view(kind)[: size * size]
+    product[:] = 0.0
+    product = product.reshape(size, size).T
     for some in _samples_at_a_time(size, n):
         Q = np.empty((size, some.stop - some.start), dtype=kind)
         class_blocks.weighted_columns(Xt, feature, part, code, part_of, some.start, Q)
-        syrk(-1.0, Q.T, 1.0, H, trans=1, overwrite_c=1)  # in place: H is as BLAS wants it
+        syrk(-1.0, Q.T, 1.0, product, trans=1, overwrite_c=1)  # in place: it is as BLAS wants it
     if unit is not None:
         class_blocks.widen(room, unit)
-    return room.reshape(size, size)
 
 
 def _samples_at_a_time(size: int, n: int) -> Iterator[slice]:
