@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.compiled import helper
 from fenchel.kernels.primitives import matrix, smaller
 
 #: Squares of this size are mirrored at a time.
@@ -23,7 +23,7 @@ def _four_products(a, b, x, z):
     return ax, az, bx, bz
 
 
-@kernel()
+@helper(inline="always")
 def weighted_products(x, starts, weight, K):
     """``K = M diag(weight) M^T``, where row a of M is what x holds from ``starts[a]`` on.
 

@@ -27,7 +27,7 @@ def resized(A: np.ndarray, count: int, size: int) -> np.ndarray:
     return out
 
 
-@helper()
+@helper(inline="always")
 def longer(A: np.ndarray, least: int) -> np.ndarray:
     """A with room for at least so many entries."""
     return resized(A, A.size, larger(least, 2 * A.size))
@@ -63,7 +63,7 @@ def squared_distance(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float
     # in a loop that writes nothing: it is vectorised, and so has one order, wherever arrays lie
     total = 0.0
     for j in range(a.size):
-        total += weights[j] * (a[j] - b[j]) ** 2
+        total += weights[j] * (a[j] - b[j]) * (a[j] - b[j])
     return total
 
 
@@ -87,8 +87,8 @@ def primal_step(
     inverse, old, new = floats(d), floats(d), floats(d)
     for j in range(d):
         inverse[j] = 1.0 / tau[j]
-    moved, count = floats(k), 0
-    new_pointer = zeros(k + 1, np.int64)
+    moved, new_pointer = floats(k), zeros(k + 1, np.int64)
+    count = new_pointer[0]  # not 0: helpers would be compiled for that number alone, too
     new_index, new_value = empty(index.size + d, np.int32), floats(index.size + d)
     for l in range(k):
         for j in range(d):
@@ -126,7 +126,7 @@ def nonzeros(A: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     rows, columns = A.shape
     pointer = zeros(rows + 1, np.int64)
     index, value = empty(columns, np.int32), floats(columns)
-    count = 0
+    count = pointer[0]  # as above
     for i in range(rows):
         if count + columns > index.size:
             index, value = longer(index, count + columns), longer(value, count + columns)
@@ -258,7 +258,7 @@ def add_change(V: np.ndarray, V_new: np.ndarray, weights: np.ndarray, total: np.
     for i in range(weights.size):
         v, new, w = V[i], V_new[i], weights[i]
         for l in range(v.size):
-            total[l] += w * (new[l] - v[l]) ** 2
+            total[l] += w * (new[l] - v[l]) * (new[l] - v[l])
 
 
 @kernel()
@@ -286,21 +286,16 @@ def accumulate(
             total[l, index[p]] += step * value[p]
 
 
-@helper(fastmath={"nsz", "reassoc"})
-def largest_ratio(g: np.ndarray, above: np.ndarray, below: np.ndarray) -> float:
-    worst = 0.0
-    for j in range(g.size):
-        ratio = g[j] * above[j] if g[j] > 0.0 else -g[j] * below[j]
-        worst = ratio if ratio > worst else worst
-    return worst
-
-
-@kernel()
+@kernel(fastmath={"nsz", "reassoc"})
 def worst_by_class(G: np.ndarray, above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """The largest of ``above G`` and ``-below G`` in every class."""
     worst = floats(G.shape[0])
     for l in range(worst.size):
-        worst[l] = largest_ratio(G[l], above, below)
+        g, largest = G[l], 0.0
+        for j in range(g.size):
+            ratio = g[j] * above[j] if g[j] > 0.0 else -g[j] * below[j]
+            largest = ratio if ratio > largest else largest
+        worst[l] = largest
     return worst
 
 

@@ -77,7 +77,7 @@ def row_work(
         if before.shape[0] > 0 and not _differ(h[i], before[i]):
             changed += larger(entries, 0.0) * fresh
             continue
-        changed += larger(entries, 0.0) ** 2
+        changed += larger(entries, 0.0) * larger(entries, 0.0)
         if before.shape[0] > 0:
             entries, fresh = _met(before[i], of_class, lacking)
             changed += larger(entries, 0.0) * (entries + fresh)

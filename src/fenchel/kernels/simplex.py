@@ -70,7 +70,7 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
     return threshold
 
 
-@helper(error_model="numpy")
+@helper(error_model="numpy", inline="always")
 def project_row(a: np.ndarray, guess: np.ndarray, space: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of ``a`` onto the simplex, with the positive entries of ``guess``."""
     top = largest(a)
