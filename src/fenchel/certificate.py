@@ -29,8 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
 
 from fenchel.free_features import ROUNDING, Repair
 from fenchel.problem import Matrix, Problem, dense
@@ -199,7 +199,9 @@ def _feasible(
 
     s, dual = s_max, value(s_max)
     if not problem.loss.affine and value(0.99 * s_max) > dual:  # the concave value peaks earlier
-        found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
+        found = scipy.optimize.minimize_scalar(
+            lambda s: -value(s), bounds=(0.0, s_max), method="bounded"
+        )
         s, dual = float(found.x), -float(found.fun)
     return _toward_labels(problem, V, s), dual
 
