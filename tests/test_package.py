@@ -25,3 +25,10 @@ def test_modules_are_attributes_and_nothing_else_is() -> None:
     assert done.stdout == "hinge\n"
     with pytest.raises(AttributeError, match="has no attribute 'magic'"):
         _ = fenchel.magic
+
+
+def test_a_fit_starts_without_scipys_optimisers() -> None:
+    """They take a sixth of the time of the import, and few fits ask for one."""
+    code = "import sys; from fenchel import solve; print('scipy.optimize' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -29,8 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
 
 from fenchel.free_features import ROUNDING, Repair
 from fenchel.problem import Matrix, Problem, dense
@@ -203,7 +203,9 @@ def _feasible(
         earlier = [0.99 * s_max, *([1.0] if s_max > 1.0 else [])]
         best, at = max((value(t), t) for t in earlier)
         if best > dual:
-            found = minimize_scalar(lambda s: -value(s), bounds=(0.0, s_max), method="bounded")
+            found = scipy.optimize.minimize_scalar(
+                lambda s: -value(s), bounds=(0.0, s_max), method="bounded"
+            )
             dual, s = max((best, at), (-float(found.fun), float(found.x)))
     return _toward_labels(problem, V, s), dual
 

@@ -14,8 +14,8 @@ G_U sum to zero, so that none of its entries is positive alone.
 from __future__ import annotations
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from fenchel.problem import Matrix, Problem
 
@@ -162,8 +162,10 @@ def _face(problem: Problem, Q: np.ndarray, face: np.ndarray) -> np.ndarray:
         upper = sp.csr_array((q[i].ravel(), (rows, (r * y[i][:, None] + np.arange(r)).ravel())),
                              shape=(i.size, r * k))  # fmt: skip
         ahead = upper - lower
-        found = linprog(-ahead.mean(axis=0), A_ub=-ahead, b_ub=np.zeros(i.size), bounds=(-1, 1),
-                        options={"primal_feasibility_tolerance": 1e-10})  # fmt: skip
+        found = scipy.optimize.linprog(
+            -ahead.mean(axis=0), A_ub=-ahead, b_ub=np.zeros(i.size), bounds=(-1, 1),
+            options={"primal_feasibility_tolerance": 1e-10},
+        )  # fmt: skip
         separated = ahead @ found.x > SEPARATED if found.status == 0 else np.zeros(i.size, bool)
         if not separated.any():
             break

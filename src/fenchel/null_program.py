@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from fenchel.losses import Hinge
 from fenchel.problem import Problem, dense
@@ -47,7 +47,7 @@ def constant_scores(problem: Problem) -> tuple[float, np.ndarray]:
         return float(masses @ C.max(axis=1)), np.zeros(k)
     y, l = np.divmod(np.arange(k * k), k)
     eye = np.eye(k)
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.r_[np.zeros(k), masses], A_ub=np.hstack([eye[l] - eye[y], -eye[y]]), b_ub=-C.ravel(),
         bounds=[(-k * C.max(), k * C.max())] * k + [(0, None)] * k, options=OPTIONS,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def smallest_bound(problem: Problem, max_time: float = np.inf) -> float | None:
     t = -np.tile(c / unit, k)[:, None]
     signed = np.tile(problem.nonnegative, k)
     A = sp.vstack([sp.hstack([-G, t]), sp.hstack([G, t]).tocsr()[~signed]], format="csc")
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.r_[np.zeros(i.size), 1.0],
         A_ub=A,
         b_ub=np.r_[-labels.ravel(), labels.ravel()[~signed]],

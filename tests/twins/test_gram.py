@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.kernels.gram import weighted_products
+from fenchel.kernels.class_blocks import small_blocks
 from fenchel.solvers.working_set import CACHED, CACHED_BLOCK, SMALL_BLOCK, Columns, Entries
 
 
@@ -15,9 +15,9 @@ def test_weighted_products(size: int) -> None:
     x, weight = rng.standard_normal(200), rng.random(13)
     starts = rng.integers(0, x.size - 13, size)  # rows may overlap, and come in any order
     M = np.array([x[start : start + 13] for start in starts])
-    K = np.full((size, size), np.nan)
-    weighted_products(x, starts, weight, K)
-    np.testing.assert_allclose(K, (M * weight) @ M.T, atol=1e-13)
+    K, bounds, offset = np.full(size * size, np.nan), np.array([0, size]), np.array([0, size**2])
+    small_blocks(x, starts, bounds, weight[None, :], size, offset, K)
+    np.testing.assert_allclose(K.reshape(size, size), (M * weight) @ M.T, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [50, CACHED // SMALL_BLOCK + 1])

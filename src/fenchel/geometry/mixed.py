@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from fenchel.geometry.base import PrimalGeometry
 from fenchel.geometry.norms import MixedNorm
@@ -75,7 +75,9 @@ class GroupPower(PrimalGeometry):
 
         t = 0.0
         if sizes(0.0).sum() > self.radius:
-            t = brentq(lambda t: sizes(t).sum() - self.radius, 0.0, float(kept.max()), xtol=1e-15)
+            t = scipy.optimize.brentq(
+                lambda t: sizes(t).sum() - self.radius, 0.0, float(kept.max()), xtol=1e-15
+            )
         size = sizes(t)
         return A * (size / np.where(lengths > 0, lengths, 1.0))[:, None]
 

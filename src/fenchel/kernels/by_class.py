@@ -15,6 +15,7 @@ from fenchel.kernels.class_blocks import lasting
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.entropy import log_positive
 from fenchel.kernels.exp import exp
+from fenchel.kernels.primitives import empty, floats, larger, smaller, zeros
 from fenchel.kernels.simplex import SMALLEST
 
 #: Samples that are worked on together: their values for ten classes stay in the first cache.
@@ -31,10 +32,17 @@ def add_columns(Xt, feature, klass, s, Zt):
                 z[i] += c * x[i]
 
 
+def dense_product(Xt, feature, klass, s, k):
+    """``X S`` for the matrix S with values s at the entries, (n, k)."""
+    Zt = np.zeros((k, Xt.shape[1]))
+    add_columns(Xt, feature, klass, s, Zt)
+    return np.ascontiguousarray(Zt.T)
+
+
 @kernel(fastmath={"contract", "nsz", "reassoc"})
 def gradient_by_class(Xt, Vt, y, weights, feature, classes, bounds, out):
     """``out[e] = <Xt[j], weights (Vt - Yt)[l]>`` for every entry; those of a class lie together."""
-    residual = np.empty(y.size)
+    residual = floats(y.size)
     for t in range(classes.size):
         l = classes[t]
         v = Vt[l]
@@ -52,8 +60,10 @@ def gradient_by_class(Xt, Vt, y, weights, feature, classes, bounds, out):
 def curvature_by_class(Ht, scale, y, weights, classes, least, lasts, out):
     """The same as ``class_blocks.class_curvature`` for an h by class."""
     k, n = Ht.shape
-    part = np.zeros(n)  # the sums over the classes, then one over them
-    place = np.full(k, -1)
+    part = zeros(n, np.float64)  # the sums over the classes, then one over them
+    place = empty(k, np.int64)
+    for l in range(k):
+        place[l] = -1
     for t in range(classes.size):
         place[classes[t]] = t
     for l in range(k):
@@ -70,7 +80,7 @@ def curvature_by_class(Ht, scale, y, weights, classes, least, lasts, out):
         for i in range(n):
             t = place[y[i]]
             if t >= 0 and part[i] > 0.0:
-                p = max(Ht[y[i], i] * part[i], SMALLEST)
+                p = larger(Ht[y[i], i] * part[i], SMALLEST)
                 out[t, i] = scale * weights[i] * p * (1.0 - p) / part[i] * lasting(p)
     for t in range(classes.size):
         row = out[t]
@@ -96,13 +106,14 @@ def _tops(Zt, start, top):
 def softmax_by_class(Zt, y, weights, Vt):
     """``sum_i weights_i (log sum_l exp z_il - z_i,y(i))``, and ``V = exp(Z)`` of sums one."""
     k, n = Zt.shape
-    tops, totals = np.empty(TOGETHER), np.empty(TOGETHER)
+    tops, totals = floats(TOGETHER), floats(TOGETHER)
     value = finite = 0.0
     for start in range(0, n, TOGETHER):
-        size = min(TOGETHER, n - start)
+        size = smaller(TOGETHER, n - start)
         top, total, w = tops[:size], totals[:size], weights[start : start + size]
         _tops(Zt, start, top)
-        total[:] = 0.0
+        for i in range(size):
+            total[i] = 0.0
         for l in range(k):
             z, v = Zt[l, start : start + size], Vt[l, start : start + size]
             for i in range(size):
@@ -131,11 +142,11 @@ def smoothed_hinge_by_class(V0t, Zt, eta, y, weights, Vt):
     sets S of classes: from all classes those below the value leave until none does (Michelot).
     """
     k, n = Zt.shape
-    tops, thresholds = np.empty(TOGETHER), np.empty(TOGETHER)
-    sums, counts = np.empty(TOGETHER), np.empty(TOGETHER)
+    tops, thresholds = floats(TOGETHER), floats(TOGETHER)
+    sums, counts = floats(TOGETHER), floats(TOGETHER)
     value = 0.0
     for start in range(0, n, TOGETHER):
-        size = min(TOGETHER, n - start)
+        size = smaller(TOGETHER, n - start)
         stop = start + size
         top, threshold, w = tops[:size], thresholds[:size], weights[start:stop]
         total, count = sums[:size], counts[:size]
@@ -146,11 +157,12 @@ def smoothed_hinge_by_class(V0t, Zt, eta, y, weights, Vt):
         for i in range(size):
             Vt[y[start + i], start + i] -= eta
         _tops(Vt, start, top)
-        threshold[:] = -1.0  # relative to the top, which is no smaller than its own value
+        for i in range(size):
+            threshold[i] = -1.0  # relative to the top, which is no smaller than its own value
         moved = True
         while moved:
-            total[:] = -1.0
-            count[:] = 0.0
+            for i in range(size):
+                total[i], count[i] = -1.0, 0.0
             for l in range(k):
                 v = Vt[l, start:stop]
                 for i in range(size):

@@ -14,6 +14,7 @@ from fenchel.kernels.compiled import kernel
 from fenchel.kernels.curvature import residual_of
 from fenchel.kernels.gram import weighted_products
 from fenchel.kernels.l1_newton import shrunk
+from fenchel.kernels.primitives import empty, floats, larger, smaller, square, zeros
 from fenchel.kernels.simplex import SMALLEST
 
 #: Rows that are transposed together.
@@ -36,19 +37,21 @@ def lasting(p):
 def one_over_row_sums(H, out):
     """``out_i = 1 / sum_l h_il``, or 0 for a row without any."""
     for i in range(H.shape[0]):
-        total = H[i].sum()
+        total = 0.0
+        for l in range(H.shape[1]):
+            total += H[i, l]
         out[i] = 1.0 / total if total > 0.0 else 0.0
 
 
 @kernel()
 def curved_rows(H, flat):
     """The row sums, and the rows with more than the part ``flat`` of theirs beside the largest."""
-    sums, rows, count = np.empty(H.shape[0]), np.empty(H.shape[0], np.int64), 0
+    sums, rows, count = floats(H.shape[0]), empty(H.shape[0], np.int64), 0
     for i in range(H.shape[0]):
         total = top = 0.0
         for h in H[i]:
             total += h
-            top = max(top, h)
+            top = larger(top, h)
         sums[i], rows[count] = total, i
         count += total - top > flat * total
     return sums, rows[:count]
@@ -64,11 +67,13 @@ def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
     ``part`` is as from :func:`one_over_row_sums`.
     """
     n, k = H.shape
-    place = np.full(k, -1)
+    place = empty(k, np.int64)
+    for l in range(k):
+        place[l] = -1
     for t in range(classes.size):
         place[classes[t]] = t
     for start in range(0, n, BLOCK):  # blocks, because H is read by rows and out written by columns
-        stop = min(start + BLOCK, n)
+        stop = smaller(start + BLOCK, n)
         for t in range(classes.size):
             l = classes[t]
             for i in range(start, stop):
@@ -76,7 +81,7 @@ def class_curvature(H, part, scale, y, weights, classes, least, lasts, out):
     for i in range(n):
         t, p = place[y[i]], H[i, y[i]] * part[i]
         if lasts and t >= 0 and part[i] > 0.0:
-            p = max(p, SMALLEST)
+            p = larger(p, SMALLEST)
             out[t, i] = scale * weights[i] * p * (1.0 - p) / part[i] * lasting(p)
     for t in range(classes.size):
         mean = 0.0
@@ -95,7 +100,7 @@ def small_blocks(x, starts, bounds, curvature, limit, offset, out):
     for t in range(bounds.size - 1):
         low, high = bounds[t], bounds[t + 1]
         if high - low <= limit:
-            K = out[offset[t] : offset[t + 1]].reshape((high - low, high - low))
+            K = square(out, offset[t], high - low)
             weighted_products(x, starts[low:high], curvature[t], K)
 
 
@@ -109,13 +114,13 @@ def weighted_columns(Xt, feature, part, code, scale, start, out):
 
 
 @kernel()
-def widen(room, unit):
+def widen(single, unit, room):
     """The lower triangle of a matrix from single to double precision, times ``unit_e unit_f``.
 
-    It is in the first half of the room that it takes then: from the end on, no entry is written
-    before what was there is read.
+    ``single`` is the first half of the room that it takes then: from the end on, no entry is
+    written before what was there is read.
     """
-    size, single = unit.size, room.view(np.float32)
+    size = unit.size
     for e in range(size - 1, -1, -1):
         for f in range(e, -1, -1):
             room[e * size + f] = single[e * size + f] * (unit[e] * unit[f])
@@ -126,7 +131,7 @@ def add_blocks(H, blocks, offset, bounds):
     """Add the blocks to H, of which the lower triangle is given, and fill in the upper one."""
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
-        K = blocks[offset[t] : offset[t + 1]].reshape((size, size))
+        K = square(blocks, offset[t], size)
         for a in range(size):
             for b in range(a + 1):
                 H[low + a, low + b] += K[a, b]
@@ -142,11 +147,11 @@ def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol
     Coordinate descent: at most ``sweeps`` passes over a class, or until its steps are ``tol`` times
     those of the first pass. ``below`` is the penalty of negative values. Returns ``s^T K s``.
     """
-    slope = np.empty(g.size)
+    slope = floats(g.size)
     quadratic = 0.0
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
-        K = blocks[offset[t] : offset[t + 1]].reshape((size, size))
+        K = square(blocks, offset[t], size)
         for a in range(size):
             slope[a] = g[low + a]
             s[low + a] = 0.0
@@ -165,7 +170,7 @@ def class_steps(blocks, offset, bounds, scale, g, u, penalty, below, sweeps, tol
                     change = scale * (new - old)
                     for b in range(size):
                         slope[b] += change * K[a, b]
-                    largest = max(largest, abs(new - old) * h)
+                    largest = larger(largest, abs(new - old) * h)
             if n_sweep == 0:
                 first = largest
             if largest <= tol * first:
@@ -196,7 +201,7 @@ def sparse_class_steps(
     A block of sparse columns has far more products than the columns have entries. ``diagonal`` is
     that of the blocks, in which ``added`` comes to that of the columns.
     """
-    D = np.zeros(curvature.shape[1])
+    D = zeros(curvature.shape[1], np.float64)
     quadratic = 0.0
     for t in range(bounds.size - 1):
         low, high, h = bounds[t], bounds[t + 1], curvature[t]
@@ -221,7 +226,7 @@ def sparse_class_steps(
                     s[e] = new - u[e]
                     for q in range(begin, end):
                         D[indices[q]] += data[q] * h[indices[q]] * (new - old)
-                    largest = max(largest, abs(new - old) * c)
+                    largest = larger(largest, abs(new - old) * c)
             if n_sweep == 0:
                 first = largest
             if largest <= tol * first:
@@ -330,7 +335,7 @@ def add_row_products(
 ) -> None:
     """``G += (V - Y)^T diag(weights) X``, (k, d): for a V that is the label itself in most rows."""
     n, k = V.shape
-    index, value = np.empty(k, np.int64), np.empty(k)
+    index, value = empty(k, np.int64), floats(k)
     for i in range(n):
         if V[i, y[i]] == 1.0:  # then what else there may be is rounding
             continue

@@ -15,6 +15,7 @@ import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.l1_newton import inverted, precondition, shrunk
+from fenchel.kernels.primitives import floats, larger, square, zeros
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
@@ -51,7 +52,8 @@ def _products(Xt, feature, r, out):
 @helper(fastmath={"contract", "nsz"})
 def _move(Xt, feature, change, part, r, row, mean):
     """Bring a row of D, and mean, up to date when entries of the class move; r is working space."""
-    r[:] = 0.0
+    for i in range(r.size):
+        r[i] = 0.0
     _add_columns(Xt, feature, change, r)
     for i in range(r.size):
         row[i] += r[i]
@@ -95,14 +97,14 @@ def sweep(
     ``below`` is the penalty of negative values, infinite where there may be none.
     """
     largest = 0.0
-    r = np.empty(mean.size)
-    slope, change = np.empty(u.size), np.zeros(u.size)
+    r = floats(mean.size)
+    slope, change = floats(u.size), zeros(u.size, np.float64)
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         some = slice(low, low + size)
         _curved(W[t], D[t], mean, r)
         _products(Xt, feature[some], r, slope[some])
-        block = K[offset[t] : offset[t + 1]].reshape((size, size))
+        block = square(K, offset[t], size)
         moved = False
         for a in range(size):
             e = low + a
@@ -115,7 +117,7 @@ def sweep(
                 s[e] = new - u[e]
                 for b in range(size):
                     slope[low + b] += block[a, b] * change[e]
-                largest = max(largest, abs(change[e]) * h)
+                largest = larger(largest, abs(change[e]) * h)
         if moved:
             _move(Xt, feature[some], change[some], S[t], r, D[t], mean)
     return largest
@@ -124,7 +126,7 @@ def sweep(
 @kernel()
 def shift(Xt, feature, parts, S, change, D, mean):
     """Bring D and mean up to date when the entries of a face move; ``feature`` is theirs."""
-    r = np.empty(mean.size)
+    r = floats(mean.size)
     for t in range(parts.size - 1):
         some = slice(parts[t], parts[t + 1])
         _move(Xt, feature[some], change[some], S[t], r, D[t], mean)
@@ -133,7 +135,7 @@ def shift(Xt, feature, parts, S, change, D, mean):
 @kernel()
 def slopes(Xt, feature, parts, W, D, mean, out):
     """``out = H s`` on a face, without damping."""
-    r = np.empty(mean.size)
+    r = floats(mean.size)
     for t in range(parts.size - 1):
         some = slice(parts[t], parts[t + 1])
         _curved(W[t], D[t], mean, r)
@@ -143,7 +145,12 @@ def slopes(Xt, feature, parts, W, D, mean, out):
 @helper()
 def multiply(Xt, feature, parts, W, S, damping, d, D, mean, out):
     """``out = H d`` on a face; D and mean are working space."""
-    D[:], mean[:] = 0.0, 0.0
+    for i in range(mean.size):
+        mean[i] = 0.0
+    for t in range(D.shape[0]):
+        row = D[t]
+        for i in range(row.size):
+            row[i] = 0.0
     for t in range(parts.size - 1):
         some = slice(parts[t], parts[t + 1])
         _add_columns(Xt, feature[some], d[some], D[t])
@@ -159,8 +166,7 @@ def face_inverses(K, offset, bounds, face, parts, damping, inverse):
     start = 0
     for t in range(parts.size - 1):
         size, whole = parts[t + 1] - parts[t], bounds[t + 1] - bounds[t]
-        block = K[offset[t] : offset[t + 1]].reshape((whole, whole))
-        own = inverse[start : start + size * size].reshape((size, size))
+        block, own = square(K, offset[t], whole), square(inverse, start, size)
         for a in range(size):
             for b in range(size):
                 own[a, b] = block[face[parts[t] + a] - bounds[t], face[parts[t] + b] - bounds[t]]
@@ -177,12 +183,12 @@ def conjugate_gradients(
 
     D and mean are working space, ``inverse`` the preconditioner. Returns the iterations made.
     """
-    z, Hd, d = np.empty(residual.size), np.empty(residual.size), np.zeros(residual.size)
+    z, Hd, d = floats(residual.size), floats(residual.size), floats(residual.size)
     rz = 0.0
     for n_iter in range(most + 1):
         largest = 0.0
         for b in range(residual.size):
-            largest = max(largest, abs(residual[b]))
+            largest = larger(largest, abs(residual[b]))
         if largest <= tol or n_iter == most:
             break
         precondition(parts, inverse, residual, z)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import empty, floats, larger, zeros
 
 #: Classes of a row that are asked for the common value, where finding none costs little.
 VOTERS = 15
@@ -37,7 +38,7 @@ def common_values(V: np.ndarray, y: np.ndarray, common: np.ndarray) -> int:
 def _value_of_most(v, y):
     """The value of most wrong classes of a row, by the vote of a few of them."""
     value, votes = 0.0, 0
-    stride = max(1, v.size // VOTERS)
+    stride = larger(1, v.size // VOTERS)
     for l in range(0, v.size, stride):
         if l != y:
             if votes == 0:
@@ -54,8 +55,8 @@ def residual_beside_common(V, y, weights, most):
     an entry of every row. With more than ``most`` others there are none, and no pointers.
     """
     n, k = V.shape
-    column, largest = np.empty(n), np.empty(n)
-    pointer = np.zeros(n + 1, np.int64)
+    column, largest = floats(n), floats(n)
+    pointer = zeros(n + 1, np.int64)
     for i in range(n):
         v, value, count = V[i], _value_of_most(V[i], y[i]), 0
         for l in range(k):
@@ -63,9 +64,9 @@ def residual_beside_common(V, y, weights, most):
         count += v[y[i]] == value
         pointer[i + 1] = pointer[i] + count
         if pointer[i + 1] > most:
-            return column, pointer[:0], np.empty(0, np.uint32), np.empty(0), largest
+            return column, pointer[:0], empty(0, np.uint32), floats(0), largest
         column[i] = value  # times the weight, below
-    klass, added = np.empty(pointer[n], np.uint32), np.empty(pointer[n])
+    klass, added = empty(pointer[n], np.uint32), floats(pointer[n])
     for i in range(n):
         v, value, w, p = V[i], column[i], weights[i], pointer[i]
         column[i] = w * value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import empty, floats, smaller, zeros
 
 #: Entries of a row that are looked at together: most are zero.
 STRIDE = 32
@@ -45,12 +46,12 @@ def residual_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``diag(weights) (V - Y)`` by rows: pointers, classes, values of its non-zeros."""
     n, k = V.shape
-    pointer = np.zeros(n + 1, np.int64)
-    index, residual = np.empty(k, np.int64), np.empty(k)
+    pointer = zeros(n + 1, np.int64)
+    index, residual = empty(k, np.int64), floats(k)
     for i in range(n):
         pointer[i + 1] = pointer[i] + residual_of(V[i], y[i], index, residual)
-    klass = np.empty(pointer[n], np.int32)
-    value = np.empty(pointer[n])
+    klass = empty(pointer[n], np.int32)
+    value = floats(pointer[n])
     for i in range(n):
         for s in range(residual_of(V[i], y[i], index, residual)):
             klass[pointer[i] + s] = index[s]
@@ -64,19 +65,20 @@ def residual_columns(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``diag(weights) (V - Y)`` in the given classes: pointers, rows, values of its non-zeros."""
     n, k = V.shape
-    wanted = np.zeros(k, np.bool_)
+    wanted, pointer = zeros(k, np.int64), zeros(k + 1, np.int64)
     for l in classes:
-        wanted[l] = True
-    pointer = np.zeros(k + 1, np.int64)
-    index, residual = np.empty(k, np.int64), np.empty(k)
+        wanted[l] = 1
+    index, residual = empty(k, np.int64), floats(k)
     for i in range(n):
         for s in range(residual_of(V[i], y[i], index, residual)):
             pointer[index[s] + 1] += wanted[index[s]]
     for l in range(k):
         pointer[l + 1] += pointer[l]
-    row = np.empty(pointer[k], np.int32)
-    value = np.empty(pointer[k])
-    fill = pointer[:-1].copy()
+    row = empty(pointer[k], np.int32)
+    value = floats(pointer[k])
+    fill = empty(k, np.int64)
+    for l in range(k):
+        fill[l] = pointer[l]
     for i in range(n):
         for s in range(residual_of(V[i], y[i], index, residual)):
             l = index[s]
@@ -110,12 +112,11 @@ def curvature_columns(
     Only the given classes get positions: the scores of the others do not move.
     """
     n, k = H.shape
-    wanted = np.zeros(k, np.bool_)
+    wanted, pointer = zeros(k, np.int64), zeros(k + 1, np.int64)
     for l in classes:
-        wanted[l] = True
-    pointer = np.zeros(k + 1, np.int64)
-    total = np.zeros(n)
-    index = np.empty(k, np.int64)
+        wanted[l] = 1
+    total = zeros(n, np.float64)
+    index = empty(k, np.int64)
     for i in range(n):
         count = _positive(H[i], index)
         if count <= 1 or weights[i] == 0.0:
@@ -125,10 +126,12 @@ def curvature_columns(
             pointer[index[s] + 1] += wanted[index[s]]
     for l in range(k):
         pointer[l + 1] += pointer[l]
-    row = np.empty(pointer[k], np.int32)
-    weight = np.empty(pointer[k])
-    share = np.empty(pointer[k])
-    fill = pointer[:-1].copy()
+    row = empty(pointer[k], np.int32)
+    weight = floats(pointer[k])
+    share = floats(pointer[k])
+    fill = empty(k, np.int64)
+    for l in range(k):
+        fill[l] = pointer[l]
     for i in range(n):
         if total[i] == 0.0:
             continue
@@ -152,15 +155,15 @@ def curvature_everywhere(
     What has no curvature is zero, or cancels: a row with a single positive h has a share of one.
     """
     n = H.shape[0]
-    row = np.empty(n * classes.size, np.int32)
-    weight = np.empty(row.size)
-    share = np.empty(row.size)
-    part = np.empty(n)  # one over the sum of a row
+    row = empty(n * classes.size, np.int32)
+    weight = floats(row.size)
+    share = floats(row.size)
+    part = floats(n)  # one over the sum of a row
     for i in range(n):
         total = _sum(H[i])
         part[i] = 1.0 / total if total > 0.0 else 0.0
     for first in range(0, n, STRIDE):  # blocks: H is read by rows, and what is made by columns
-        last = min(first + STRIDE, n)
+        last = smaller(first + STRIDE, n)
         for t in range(classes.size):
             for i in range(first, last):
                 p, h = t * n + i, H[i, classes[t]]
@@ -203,7 +206,7 @@ def sparse_gradient(
     out: np.ndarray,
 ) -> None:
     """The same for X in CSC form; entries are sorted by class."""
-    column = np.zeros(n)
+    column = zeros(n, np.float64)
     last = -1
     for e in range(feature.size):
         j, l = feature[e], klass[e]
@@ -225,11 +228,11 @@ def dense_pack(
     Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, pointer: np.ndarray, row: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For every entry (j, l) the positions of class l and ``x_ij`` there: start, position, x."""
-    start = np.zeros(feature.size + 1, np.int64)
+    start = zeros(feature.size + 1, np.int64)
     for e in range(feature.size):
         start[e + 1] = start[e] + pointer[klass[e] + 1] - pointer[klass[e]]
-    position = np.empty(start[-1], np.int32)
-    x = np.empty(start[-1])
+    position = empty(start[-1], np.int32)
+    x = floats(start[-1])
     for e in range(feature.size):
         q = start[e]
         for p in range(pointer[klass[e]], pointer[klass[e] + 1]):
@@ -254,11 +257,13 @@ def sparse_pack(
     room = 0
     for e in range(feature.size):
         j, l = feature[e], klass[e]
-        room += min(indptr[j + 1] - indptr[j], pointer[l + 1] - pointer[l])
-    start = np.zeros(feature.size + 1, np.int64)
-    position = np.empty(room, np.int32)
-    x = np.empty(room)
-    where = np.full(n, -1, np.int64)
+        room += smaller(indptr[j + 1] - indptr[j], pointer[l + 1] - pointer[l])
+    start = zeros(feature.size + 1, np.int64)
+    position = empty(room, np.int32)
+    x = floats(room)
+    where = empty(n, np.int64)
+    for i in range(n):
+        where[i] = -1
     last = -1
     q = 0
     for e in range(feature.size):
@@ -281,20 +286,6 @@ def sparse_pack(
 
 
 @kernel()
-def dense_product(
-    Xt: np.ndarray, feature: np.ndarray, klass: np.ndarray, s: np.ndarray, k: int
-) -> np.ndarray:
-    """``X S`` for the matrix S with values s at the entries, (n, k)."""
-    out = np.zeros((k, Xt.shape[1]))
-    for e in range(feature.size):
-        if s[e] != 0.0:
-            column, x = out[klass[e]], Xt[feature[e]]
-            for i in range(x.size):
-                column[i] += s[e] * x[i]
-    return np.ascontiguousarray(out.T)
-
-
-@kernel()
 def drop_unused(
     position: np.ndarray, row: np.ndarray, weight: np.ndarray, share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -302,7 +293,7 @@ def drop_unused(
 
     What is returned are the beginnings of the given arrays, overwritten: they are large.
     """
-    number = np.zeros(row.size + 1, np.int32)
+    number = zeros(row.size + 1, np.int32)
     for q in range(position.size):
         number[position[q] + 1] = 1
     for p in range(row.size):

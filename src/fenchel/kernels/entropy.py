@@ -8,6 +8,7 @@ from numba.extending import intrinsic
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.exp import _bits, _double
+from fenchel.kernels.primitives import larger
 from fenchel.kernels.simplex import SMALLEST
 
 _LN2 = 0.6931471805599453
@@ -59,6 +60,6 @@ def kl_rows(X: np.ndarray, X0: np.ndarray, out: np.ndarray) -> None:
     for i in range(n):
         total = 0.0
         for l in range(k):
-            x, x0 = max(X[i, l], SMALLEST), max(X0[i, l], SMALLEST)
+            x, x0 = larger(X[i, l], SMALLEST), larger(X0[i, l], SMALLEST)
             total += x * log_positive(x / x0) - x + x0
         out[i] = total

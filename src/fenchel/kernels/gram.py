@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.compiled import helper
+from fenchel.kernels.primitives import matrix, smaller
 
 #: Squares of this size are mirrored at a time.
 SQUARE = 32
@@ -22,7 +23,7 @@ def _four_products(a, b, x, z):
     return ax, az, bx, bz
 
 
-@kernel()
+@helper(inline="always")
 def weighted_products(x, starts, weight, K):
     """``K = M diag(weight) M^T``, where row a of M is what x holds from ``starts[a]`` on.
 
@@ -30,15 +31,16 @@ def weighted_products(x, starts, weight, K):
     want a copy of them.
     """
     n, size = weight.size, starts.size
-    weighted = np.empty((2, n))
+    weighted = matrix(2, n)
     for a in range(0, size, 2):
-        last = min(a + 1, size - 1)  # the same again where their number is odd
-        for s, e in enumerate((a, last)):
+        last = smaller(a + 1, size - 1)  # the same again where their number is odd
+        for s in range(2):
+            e = a if s == 0 else last
             row, into = x[starts[e] : starts[e] + n], weighted[s]
             for i in range(n):
                 into[i] = row[i] * weight[i]
         for b in range(0, last + 1, 2):
-            beside = min(b + 1, last)
+            beside = smaller(b + 1, last)
             one, other = x[starts[b] : starts[b] + n], x[starts[beside] : starts[beside] + n]
             four = _four_products(weighted[0], weighted[1], one, other)
             K[a, b], K[a, beside], K[last, b], K[last, beside] = four
@@ -52,6 +54,6 @@ def mirror(H: np.ndarray) -> None:
     """Copy what is below the diagonal to above it, a square at a time: it stays in the cache."""
     for first in range(0, H.shape[0], SQUARE):
         for start in range(0, first + 1, SQUARE):
-            for e in range(first, min(first + SQUARE, H.shape[0])):
-                for f in range(start, min(start + SQUARE, e)):
+            for e in range(first, smaller(first + SQUARE, H.shape[0])):
+                for f in range(start, smaller(start + SQUARE, e)):
                     H[f, e] = H[e, f]

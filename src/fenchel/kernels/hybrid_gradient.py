@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import empty, floats, larger, smaller, zeros
 
 #: Numbers of X that stay in the cache, and the fewest columns that are worth a part of their own.
 CACHED, LEAST_COLUMNS = 1 << 20, 64
@@ -18,11 +19,18 @@ STRIDE = 32
 
 
 @helper()
+def resized(A: np.ndarray, count: int, size: int) -> np.ndarray:
+    """A copy of the first ``count`` entries, with room for ``size``."""
+    out = empty(size, A.dtype)
+    for p in range(count):
+        out[p] = A[p]
+    return out
+
+
+@helper(inline="always")
 def longer(A: np.ndarray, least: int) -> np.ndarray:
     """A with room for at least so many entries."""
-    out = np.empty(max(least, 2 * A.size), A.dtype)
-    out[: A.size] = A
-    return out
+    return resized(A, A.size, larger(least, 2 * A.size))
 
 
 @helper(fastmath={"nsz", "reassoc"})
@@ -55,7 +63,7 @@ def squared_distance(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float
     # in a loop that writes nothing: it is vectorised, and so has one order, wherever arrays lie
     total = 0.0
     for j in range(a.size):
-        total += weights[j] * (a[j] - b[j]) ** 2
+        total += weights[j] * (a[j] - b[j]) * (a[j] - b[j])
     return total
 
 
@@ -76,12 +84,15 @@ def primal_step(
     of tau and of these holds for a class with pace 1.
     """
     k, d = G.shape
-    inverse, old, new = 1.0 / tau, np.empty(d), np.empty(d)
-    moved, count = np.empty(k), 0
-    new_pointer = np.zeros(k + 1, np.int64)
-    new_index, new_value = np.empty(index.size + d, np.int32), np.empty(index.size + d)
+    inverse, old, new = floats(d), floats(d), floats(d)
+    for j in range(d):
+        inverse[j] = 1.0 / tau[j]
+    moved, new_pointer = floats(k), zeros(k + 1, np.int64)
+    count = new_pointer[0]  # not 0: helpers would be compiled for that number alone, too
+    new_index, new_value = empty(index.size + d, np.int32), floats(index.size + d)
     for l in range(k):
-        old[:] = 0.0
+        for j in range(d):
+            old[j] = 0.0
         for p in range(pointer[l], pointer[l + 1]):
             old[index[p]] = value[p]
         soft_threshold(old, G[l], tau, above, below, pace[l], new)
@@ -90,7 +101,7 @@ def primal_step(
             new_index, new_value = longer(new_index, count + d), longer(new_value, count + d)
         count = append_nonzeros(new, new_index, new_value, count)
         new_pointer[l + 1] = count
-    return (new_pointer, new_index[:count].copy(), new_value[:count].copy()), moved
+    return (new_pointer, resized(new_index, count, count), resized(new_value, count, count)), moved
 
 
 @helper()
@@ -113,9 +124,9 @@ def nonzeros(A: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     ``pointer`` ends with the number that was found.
     """
     rows, columns = A.shape
-    pointer = np.zeros(rows + 1, np.int64)
-    index, value = np.empty(columns, np.int32), np.empty(columns)
-    count = 0
+    pointer = zeros(rows + 1, np.int64)
+    index, value = empty(columns, np.int32), floats(columns)
+    count = pointer[0]  # as above
     for i in range(rows):
         if count + columns > index.size:
             index, value = longer(index, count + columns), longer(value, count + columns)
@@ -124,7 +135,7 @@ def nonzeros(A: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
         if count > most:
             pointer[rows] = count
             break
-    return pointer, index[:count].copy(), value[:count].copy()
+    return pointer, resized(index, count, count), resized(value, count, count)
 
 
 @kernel()
@@ -138,15 +149,16 @@ def residual_by_class(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``diag(weights) (V - Y)`` by class, for V by sample."""
     n = y.size
-    end = np.zeros(k + 1, np.int64)
+    end, fill = zeros(k + 1, np.int64), empty(k, np.int64)
     for i in range(n):
         end[y[i] + 1] += 1
         for p in range(pointer[i], pointer[i + 1]):
             end[klass[p] + 1] += klass[p] != y[i]
     for l in range(k):
         end[l + 1] += end[l]
-    row, residual = np.empty(end[k], np.int32), np.empty(end[k])
-    fill = end[:-1].copy()
+    row, residual = empty(end[k], np.int32), floats(end[k])
+    for l in range(k):
+        fill[l] = end[l]
     for i in range(n):
         true = 0.0
         for p in range(pointer[i], pointer[i + 1]):
@@ -171,17 +183,22 @@ def dense_combine(
     Some columns after the others: that part of X stays in the cache, where all of it would not.
     """
     k, d = out.shape
-    width = max(LEAST_COLUMNS, CACHED // max(1, X.shape[0]))
+    width = larger(LEAST_COLUMNS, CACHED // larger(1, X.shape[0]))
     for start in range(0, d, width):
-        some = slice(start, min(start + width, d))
+        some = slice(start, smaller(start + width, d))
         for l in range(k):
             o = out[l, some]
             first, end = pointer[l], pointer[l + 1]
             if first == end:
-                o[:] = 0.0
+                for j in range(o.size):
+                    o[j] = 0.0
             for p in range(first, end, 4):
                 # what is missing in the last group is a row that is there already, times zero
-                q1, q2, q3 = min(p + 1, end - 1), min(p + 2, end - 1), min(p + 3, end - 1)
+                q1, q2, q3 = (
+                    smaller(p + 1, end - 1),
+                    smaller(p + 2, end - 1),
+                    smaller(p + 3, end - 1),
+                )
                 x0, x1 = X[index[p], some], X[index[q1], some]
                 x2, x3 = X[index[q2], some], X[index[q3], some]
                 a0, a1 = value[p], value[q1] if q1 > p else 0.0
@@ -225,7 +242,7 @@ def rows_of(Z: np.ndarray, old: np.ndarray, start: int, ahead: float, out: np.nd
     rows, k = out.shape
     some = slice(start, start + rows)
     for l in range(0, k, 4):
-        l1, l2, l3 = min(l + 1, k - 1), min(l + 2, k - 1), min(l + 3, k - 1)
+        l1, l2, l3 = smaller(l + 1, k - 1), smaller(l + 2, k - 1), smaller(l + 3, k - 1)
         z, z1, z2, z3 = Z[l, some], Z[l1, some], Z[l2, some], Z[l3, some]
         a, a1, a2, a3 = old[l, some], old[l1, some], old[l2, some], old[l3, some]
         for i in range(rows):
@@ -241,7 +258,7 @@ def add_change(V: np.ndarray, V_new: np.ndarray, weights: np.ndarray, total: np.
     for i in range(weights.size):
         v, new, w = V[i], V_new[i], weights[i]
         for l in range(v.size):
-            total[l] += w * (new[l] - v[l]) ** 2
+            total[l] += w * (new[l] - v[l]) * (new[l] - v[l])
 
 
 @kernel()
@@ -269,21 +286,16 @@ def accumulate(
             total[l, index[p]] += step * value[p]
 
 
-@helper(fastmath={"nsz", "reassoc"})
-def largest_ratio(g: np.ndarray, above: np.ndarray, below: np.ndarray) -> float:
-    worst = 0.0
-    for j in range(g.size):
-        ratio = g[j] * above[j] if g[j] > 0.0 else -g[j] * below[j]
-        worst = ratio if ratio > worst else worst
-    return worst
-
-
-@kernel()
+@kernel(fastmath={"nsz", "reassoc"})
 def worst_by_class(G: np.ndarray, above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """The largest of ``above G`` and ``-below G`` in every class."""
-    worst = np.empty(G.shape[0])
+    worst = floats(G.shape[0])
     for l in range(worst.size):
-        worst[l] = largest_ratio(G[l], above, below)
+        g, largest = G[l], 0.0
+        for j in range(g.size):
+            ratio = g[j] * above[j] if g[j] > 0.0 else -g[j] * below[j]
+            largest = ratio if ratio > largest else largest
+        worst[l] = largest
     return worst
 
 

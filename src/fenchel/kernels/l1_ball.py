@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import larger
 
 
 @helper(fastmath={"reassoc"}, error_model="numpy")
@@ -29,7 +30,7 @@ def ball_threshold(values: np.ndarray, radius: float) -> float:
     if total <= radius:
         return 0.0
     while True:
-        threshold = max(threshold, (total - radius) / number)
+        threshold = larger(threshold, (total - radius) / number)
         total, left = _sum_above(values, threshold)
         if left == number or left == 0.0:  # 0: values equal to their threshold, up to rounding
             return threshold

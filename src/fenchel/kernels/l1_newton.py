@@ -9,8 +9,11 @@ the classes share. Positions p stand for the (sample, class) pairs with curvatur
 
 from __future__ import annotations
 
+import numpy as np
+
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import mirror, weighted_products
+from fenchel.kernels.primitives import empty, floats, larger, smaller, square
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
@@ -63,7 +66,7 @@ def half_square(row, weight, D, mean):
 @helper()
 def shrunk(value, above, below):
     """``value`` moved towards zero: by ``above`` where it is positive, else by ``below``."""
-    return max(value - above, 0.0) if value > 0.0 else min(value + below, 0.0)
+    return larger(value - above, 0.0) if value > 0.0 else smaller(value + below, 0.0)
 
 
 @kernel()
@@ -75,7 +78,7 @@ def largest_subgradient(g, u, penalty, below):
     largest = 0.0
     for e in range(u.size):
         if u[e] == 0.0:
-            size = max(-g[e] - penalty[e], g[e] - below[e])
+            size = larger(-g[e] - penalty[e], g[e] - below[e])
         else:
             size = abs(g[e] + (penalty[e] if u[e] > 0.0 else -penalty[e]))
         if size > largest:
@@ -101,7 +104,7 @@ def sweep(packed, positions, diagonal, g, u, penalty, below, damping, s, D, mean
         if new != old:
             s[e] = new - u[e]
             _move(e, new - old, packed, row, share, D, mean)
-            largest = max(largest, abs(new - old) * a)
+            largest = larger(largest, abs(new - old) * a)
     return largest
 
 
@@ -217,12 +220,16 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         if size > limit:
             continue
-        K = inverse[offset[t] : offset[t] + size * size].reshape((size, size))
+        K = square(inverse, offset[t], size)
         members = face[low : low + size]
         first = _common_positions(members, packed)
         if first >= 0:
-            some = slice(first, first + stop[members[0]] - start[members[0]])
-            weighted_products(x, start[members], weight[some] * (1.0 - share[some]), K)
+            starts, c = empty(size, np.int64), floats(stop[members[0]] - start[members[0]])
+            for a in range(size):
+                starts[a] = start[members[a]]
+            for i in range(c.size):
+                c[i] = weight[first + i] * (1.0 - share[first + i])
+            weighted_products(x, starts, c, K)
         else:
             for a in range(size):
                 e = members[a]
@@ -340,7 +347,7 @@ def dense_sweep(H, slope, u, s, penalty, below):
             s[e] = new - u[e]
             for f in range(u.size):
                 slope[f] += H[e, f] * (new - old)
-            largest = max(largest, abs(new - old) * H[e, e])
+            largest = larger(largest, abs(new - old) * H[e, e])
     return largest
 
 
@@ -375,10 +382,10 @@ def move_on_face(K, slope, now, d, free, shorter, moved, product):
     last = 1.0
     for e in range(d.size):
         if not free[e] and (now[e] + d[e]) * now[e] <= 0.0:
-            last = min(last, -now[e] / d[e])
+            last = smaller(last, -now[e] / d[e])
     t = 1.0
     while True:
-        t = max(t, last)
+        t = larger(t, last)
         for e in range(d.size):
             new = now[e] + t * d[e]
             moved[e] = (new if free[e] or new * now[e] > 0.0 else 0.0) - now[e]

@@ -10,6 +10,7 @@ import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import mirror
+from fenchel.kernels.primitives import empty, larger, matrix, smaller, zeros
 
 #: The values of so many samples at a time are gathered.
 AT_A_TIME = 128
@@ -62,7 +63,7 @@ def row_work(
     the ``sizes[t]`` entries of a class ``new[t]`` are lacking, both as floating-point numbers.
     """
     n_rows, meetings, anew, changed = 0, 0.0, 0.0, 0.0
-    of_class, lacking = np.zeros(h.shape[1]), np.zeros(h.shape[1])
+    of_class, lacking = zeros(h.shape[1], np.float64), zeros(h.shape[1], np.float64)
     for t in range(classes.size):
         of_class[classes[t]], lacking[classes[t]] = sizes[t], new[t]
     for i in range(h.shape[0]):
@@ -74,19 +75,19 @@ def row_work(
             meetings += entries
             anew += entries * entries
         if before.shape[0] > 0 and not _differ(h[i], before[i]):
-            changed += max(entries, 0.0) * fresh
+            changed += larger(entries, 0.0) * fresh
             continue
-        changed += max(entries, 0.0) ** 2
+        changed += larger(entries, 0.0) * larger(entries, 0.0)
         if before.shape[0] > 0:
             entries, fresh = _met(before[i], of_class, lacking)
-            changed += max(entries, 0.0) * (entries + fresh)
+            changed += larger(entries, 0.0) * (entries + fresh)
     return n_rows, meetings, anew, changed
 
 
 @helper()
 def _parts(h: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """``1 / sum(h_i)`` of some samples: zero for those without curvature."""
-    parts = np.zeros(samples.size)
+    parts = zeros(samples.size, np.float64)
     for c in range(samples.size if h.shape[0] > 0 else 0):
         count, total = _positive(h[samples[c]])
         if count > 1.0:
@@ -97,7 +98,7 @@ def _parts(h: np.ndarray, samples: np.ndarray) -> np.ndarray:
 @helper()
 def _gathered(Xt: np.ndarray, feature: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """The values of some samples for all entries, a row for a sample."""
-    x = np.empty((samples.size, feature.size))
+    x = matrix(samples.size, feature.size)
     for e in range(feature.size):
         column = Xt[feature[e]]
         for c in range(samples.size):
@@ -136,7 +137,7 @@ def _change(
     """
     x, now, then = _gathered(Xt, feature, samples), _parts(h, samples), _parts(before, samples)
     past = before if before.shape[0] > 0 else h  # then of no part
-    mine = np.empty(samples.size, np.int64)
+    mine = empty(samples.size, np.int64)
     for t in range(classes.size):
         count, l = 0, classes[t]
         for c in range(samples.size):
@@ -169,14 +170,14 @@ def change_row_hessian(
     ``sum_i weights_i (diag(h_i) - h_i h_i^T / sum(h_i)) (x) x_i x_i^T`` on the entries: those of
     ``classes[t]`` are from ``bounds[t]`` to ``bounds[t + 1]``.
     """
-    changed = np.empty(h.shape[0], np.int64)
+    changed = empty(h.shape[0], np.int64)
     count = 0
     for i in range(h.shape[0]):
         if weights[i] != 0.0 and (before.shape[0] == 0 or _differ(h[i], before[i])):
             changed[count] = i
             count += 1
     for start in range(0, count, AT_A_TIME):
-        some = changed[start : min(start + AT_A_TIME, count)]
+        some = changed[start : smaller(start + AT_A_TIME, count)]
         _change(Xt, h, before, some, weights, feature, classes, bounds, H)
     if count > 0:
         mirror(H)
@@ -197,7 +198,7 @@ def _grow(
 ) -> None:
     """Add what some samples have in the rows ``fresh`` of H; those of a class begin ``at[t]``."""
     x, parts = _gathered(Xt, feature, samples), _parts(h, samples)
-    support = np.empty(classes.size, np.int64)
+    support = empty(classes.size, np.int64)
     for c in range(samples.size):
         i, count = samples[c], 0
         for t in range(classes.size):
@@ -220,7 +221,7 @@ def rearrange(room: np.ndarray, before: int, place: np.ndarray) -> None:
     to the front first, then apart from the end on: nothing is written over that is still read.
     """
     size, kept = place.size, 0
-    stays = np.empty(size, np.int64)
+    stays = empty(size, np.int64)
     for e in range(size):
         if place[e] >= 0:
             stays[kept] = place[e]
@@ -255,14 +256,14 @@ def grow_row_hessian(
     """
     if fresh.size == 0 or h.shape[0] == 0:
         return
-    samples = np.empty(h.shape[0], np.int64)
+    samples = empty(h.shape[0], np.int64)
     count = 0
     for i in range(h.shape[0]):
         if weights[i] != 0.0 and _positive(h[i])[0] > 1.0:
             samples[count] = i
             count += 1
     for start in range(0, count, AT_A_TIME):
-        some = samples[start : min(start + AT_A_TIME, count)]
+        some = samples[start : smaller(start + AT_A_TIME, count)]
         _grow(Xt, h, some, weights, feature, classes, bounds, fresh, at, H)
     for e in fresh:
         for f in range(H.shape[0]):

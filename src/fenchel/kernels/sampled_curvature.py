@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import kernel
+from fenchel.kernels.hybrid_gradient import resized
+from fenchel.kernels.primitives import empty, floats, larger, matrix, smaller, zeros
 
 #: Passes that the search for a threshold takes at most; more samples than wanted do no harm.
 PASSES = 20
@@ -29,7 +31,7 @@ def threshold_for(c, most):
                 smaller += 1
         if full + smaller <= most:
             return 0.0
-        new = rest / max(1, most - full)
+        new = rest / larger(1, most - full)
         if t > 0.0 and new >= 0.999 * t:
             return t
         t = new
@@ -52,7 +54,7 @@ def keep_samples(c, t, place, kept):
                 continue
             total -= 1.0
         if c[i] > 0.0 and count < kept.size:
-            place[i], kept[count] = count, max(c[i], t)
+            place[i], kept[count] = count, larger(c[i], t)
             count += 1
     return count
 
@@ -66,17 +68,19 @@ def sampled_columns(indptr, indices, data, feature, bounds, curvature, most):
     of them.
     """
     n, n_classes, size = curvature.shape[1], bounds.size - 1, bounds[-1] - bounds[0]
-    width = min(n, 2 * most)
-    kept, place = np.zeros((n_classes, width)), np.empty(n, np.int32)
+    width = smaller(n, 2 * most)
+    kept, place = matrix(n_classes, width), empty(n, np.int32)
     room = 1
     for e in range(bounds[0], bounds[-1]):
-        room += min(indptr[feature[e] + 1] - indptr[feature[e]], width)
-    pointer = np.zeros(size + 1, np.int64)
-    sample, x = np.empty(room, np.int32), np.empty(room)
-    diagonal, lacking = np.zeros(size), np.zeros(size)
+        room += smaller(indptr[feature[e] + 1] - indptr[feature[e]], width)
+    pointer = zeros(size + 1, np.int64)
+    sample, x = empty(room, np.int32), floats(room)
+    diagonal, lacking = zeros(size, np.float64), zeros(size, np.float64)
     a = q = 0
     for t in range(n_classes):
         c = curvature[t]
+        for s in range(width):
+            kept[t, s] = 0.0
         keep_samples(c, threshold_for(c, most), place, kept[t])
         for e in range(bounds[t], bounds[t + 1]):
             whole = own = 0.0
@@ -87,8 +91,8 @@ def sampled_columns(indptr, indices, data, feature, bounds, curvature, most):
                 q += place[i] >= 0
             for p in range(pointer[a], q):
                 own += x[p] * x[p] * kept[t, sample[p]]
-            lacking[a] = max(0.0, whole - own)
+            lacking[a] = larger(0.0, whole - own)
             diagonal[a] = own + lacking[a]
             a += 1
             pointer[a] = q
-    return pointer, sample[:q].copy(), x[:q].copy(), kept, diagonal, lacking
+    return pointer, resized(sample, q, q), resized(x, q, q), kept, diagonal, lacking

@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.exp import exp_bounded
+from fenchel.kernels.primitives import floats, larger
 
 #: The entropy geometry lives in the relative interior: an entry that would fall below this (its
 #: logarithm is -690) is held there, so that it can come back and its logarithm stays finite.
@@ -69,11 +70,11 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
     return threshold
 
 
-@helper(error_model="numpy")
+@helper(error_model="numpy", inline="always")
 def project_row(a: np.ndarray, guess: np.ndarray, space: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of ``a`` onto the simplex, with the positive entries of ``guess``."""
     top = largest(a)
-    least = max(-1.0, value_of(a, guess, top)) if guess.size > 0 else -1.0
+    least = larger(-1.0, value_of(a, guess, top)) if guess.size > 0 else -1.0
     threshold = threshold_of(a, top, least, space)
     for l in range(a.size):
         v = a[l] - top - threshold
@@ -90,7 +91,7 @@ def project_rows(A: np.ndarray, guess: np.ndarray, out: np.ndarray) -> None:
     often close. ``guess`` may have no rows.
     """
     n, k = A.shape
-    above, nothing = np.empty(k), np.empty(0)
+    above, nothing = floats(k), floats(0)
     for i in range(n):
         project_row(A[i], guess[i] if guess.shape[0] > 0 else nothing, above, out[i])
 
@@ -101,7 +102,7 @@ def project_margins(
 ) -> None:
     """The projection of each row of ``V0 + eta (Z + 1 - Y)``, which is in memory row by row."""
     n, k = V0.shape
-    a, above = np.empty(k), np.empty(k)
+    a, above = floats(k), floats(k)
     for i in range(n):
         v0, z = V0[i], Z[i]
         for l in range(k):
@@ -121,18 +122,18 @@ def multiply_rows(V: np.ndarray, Z: np.ndarray, power: float, eta: float, out: n
         top = -math.inf
         if power == 1.0:
             for l in range(k):
-                top = max(top, Z[i, l])
+                top = larger(top, Z[i, l])
             for l in range(k):
-                out[i, l] = V[i, l] * exp_bounded(max(eta * (Z[i, l] - top), LOWEST))
+                out[i, l] = V[i, l] * exp_bounded(larger(eta * (Z[i, l] - top), LOWEST))
         else:
             for l in range(k):
                 out[i, l] = power * math.log(V[i, l]) + eta * Z[i, l]
-                top = max(top, out[i, l])
+                top = larger(top, out[i, l])
             for l in range(k):
-                out[i, l] = exp_bounded(max(out[i, l] - top, LOWEST))
+                out[i, l] = exp_bounded(larger(out[i, l] - top, LOWEST))
         total = 0.0
         for l in range(k):
             total += out[i, l]
         scale = 1.0 / total
         for l in range(k):
-            out[i, l] = max(out[i, l] * scale, SMALLEST)
+            out[i, l] = larger(out[i, l] * scale, SMALLEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import floats, larger
 from fenchel.kernels.simplex import largest, threshold_of, value_of
 
 
@@ -69,7 +70,7 @@ def smoothed_hinge(
     entry, which is often close (see ``project_rows``).
     """
     n, k = Z.shape
-    a, above = np.empty(k), np.empty(k)
+    a, above = floats(k), floats(k)
     for i in range(n):
         z, v0, v = Z[i], V0[i], V[i]
         alone, square = _alone(z, v0, eta, y[i])
@@ -82,7 +83,7 @@ def smoothed_hinge(
         _raise(z, v0, eta, a)
         a[y[i]] -= eta
         top = largest(a)
-        threshold = threshold_of(a, top, max(-1.0, value_of(a, v, top)), above)
+        threshold = threshold_of(a, top, larger(-1.0, value_of(a, v, top)), above)
         for l in range(k):
             new = a[l] - top - threshold
             v[l] = new if new > 0.0 else 0.0

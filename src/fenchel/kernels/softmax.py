@@ -9,6 +9,7 @@ import numpy as np
 from fenchel.kernels.compiled import kernel
 from fenchel.kernels.entropy import log_positive
 from fenchel.kernels.exp import exp
+from fenchel.kernels.primitives import floats, larger
 from fenchel.kernels.simplex import SMALLEST
 
 
@@ -37,7 +38,7 @@ def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
     for i in range(n):
         total = 0.0
         for l in range(k):
-            total += V[i, l] * log_positive(max(V[i, l], SMALLEST))
+            total += V[i, l] * log_positive(larger(V[i, l], SMALLEST))
         out[i] = total
 
 
@@ -45,7 +46,7 @@ def entropy_rows(V: np.ndarray, out: np.ndarray) -> None:
 def log_sum_exp_rows(Z: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
     """``out_i = log sum_l exp z_il`` over some classes."""
     size = classes.size
-    z, at_zero = np.empty(size), math.log(size)
+    z, at_zero = floats(size), math.log(size)
     for i in range(Z.shape[0]):
         length = 0.0
         for t in range(size):

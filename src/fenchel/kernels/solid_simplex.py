@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel.kernels.compiled import kernel
 from fenchel.kernels.exp import exp, exp_bounded
+from fenchel.kernels.primitives import larger
 
 #: Beyond this exponent one exponential no longer serves both halves (1/exp overflows).
 ONE_EXP_LIMIT = 300.0
@@ -48,4 +49,4 @@ def rescale(A: np.ndarray, factor: float, smallest: float) -> None:
     rows, columns = A.shape
     for i in range(rows):
         for l in range(columns):
-            A[i, l] = max(A[i, l] * factor, smallest)
+            A[i, l] = larger(A[i, l] * factor, smallest)

@@ -12,6 +12,8 @@ from numba import types
 from numba.extending import overload
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.hybrid_gradient import longer
+from fenchel.kernels.primitives import empty, floats, larger, smaller, zeros
 
 
 @kernel()
@@ -30,7 +32,7 @@ def _feature(indptr, indices, data, W, j, nonnegative, out):
     """``out_l = |g_l|`` for row j of ``G = X^T W``, or ``(-g_l)_+`` where U(j,:) >= 0."""
     _product(indptr, indices, data, W, j, out)
     for l in range(out.size):
-        out[l] = max(-out[l], 0.0) if nonnegative else abs(out[l])
+        out[l] = larger(-out[l], 0.0) if nonnegative else abs(out[l])
 
 
 def _product(indptr, indices, data, W, j, out):
@@ -72,10 +74,10 @@ def _sizes(W):
 @overload(_sizes)
 def _sizes_of(W):
     def of_array(W):
-        most = np.zeros(W.shape[0])
+        most = zeros(W.shape[0], np.float64)
         for i in range(W.shape[0]):
             for l in range(W.shape[1]):
-                most[i] = max(most[i], abs(W[i, l]))
+                most[i] = larger(most[i], abs(W[i, l]))
         return W.shape[1], most
 
     def of_rows(W):
@@ -88,10 +90,10 @@ def _sizes_of(W):
 def _largest_of_stored(W):
     """The same for a W in CSR form."""
     pointer, _, value = W
-    most = np.zeros(pointer.size - 1)
+    most = zeros(pointer.size - 1, np.float64)
     for i in range(most.size):
         for p in range(pointer[i], pointer[i + 1]):
-            most[i] = max(most[i], abs(value[p]))
+            most[i] = larger(most[i], abs(value[p]))
     return most
 
 
@@ -112,11 +114,11 @@ def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
     features of text are so rare that they need not be multiplied.
     """
     k, most = _sizes(W)
-    part = np.empty(k)
+    part = floats(k)
     for j in range(largest.size):
         possible = _possible(indptr, indices, data, most, j)
         if possible <= enough[j]:
-            largest[j] = max(largest[j], possible)
+            largest[j] = larger(largest[j], possible)
             continue
         _feature(indptr, indices, data, W, j, nonnegative[j], part)
         for l in range(part.size):
@@ -142,14 +144,14 @@ def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enou
     for j in range(largest.size):
         possible = _possible(indptr, indices, data, most, j)
         if possible <= enough[j]:
-            largest[j] = max(largest[j], possible)
+            largest[j] = larger(largest[j], possible)
             continue
         _add_rows(indptr, indices, data, W, j, part)
         for q in range(indptr[j], indptr[j + 1]):
             for p in range(pointer[indices[q]], pointer[indices[q] + 1]):
                 g = part[klass[p]]
                 part[klass[p]] = 0.0
-                g = max(-g, 0.0) if nonnegative[j] else abs(g)
+                g = larger(-g, 0.0) if nonnegative[j] else abs(g)
                 if g > largest[j] or g != g:
                     largest[j] = g
 
@@ -162,9 +164,9 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
     What cannot be beyond it, by :func:`_possible`, is not multiplied.
     """
     room, found, scale = 1024, 0, 1.0
-    feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    feature, klass, excess = empty(room, np.int64), empty(room, np.int64), floats(room)
     k, most = _sizes(W)
-    part = np.empty(k)
+    part = floats(k)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue
@@ -172,14 +174,14 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
         for l in range(part.size):
             if part[l] > bound[j]:
                 if found == room:
-                    feature = np.append(feature, np.empty(room, np.int64))
-                    klass = np.append(klass, np.empty(room, np.int64))
-                    excess = np.append(excess, np.empty(room))
+                    feature = longer(feature, 2 * room)
+                    klass = longer(klass, 2 * room)
+                    excess = longer(excess, 2 * room)
                     room *= 2
                 feature[found], klass[found], excess[found] = j, l, part[l] - bound[j]
                 found += 1
                 if bound[j] > 0.0:
-                    scale = min(scale, bound[j] / part[l])
+                    scale = smaller(scale, bound[j] / part[l])
     return feature[:found], klass[:found], excess[:found], scale
 
 
@@ -188,7 +190,7 @@ def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass_of, _ = W
     room, found, scale = 1024, 0, 1.0
-    feature, klass, excess = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    feature, klass, excess = empty(room, np.int64), empty(room, np.int64), floats(room)
     most = _largest_of_stored(W)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
@@ -197,16 +199,16 @@ def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
         for q in range(indptr[j], indptr[j + 1]):
             for p in range(pointer[indices[q]], pointer[indices[q] + 1]):
                 l = klass_of[p]
-                g = max(-part[l], 0.0) if nonnegative[j] else abs(part[l])
+                g = larger(-part[l], 0.0) if nonnegative[j] else abs(part[l])
                 part[l] = 0.0
                 if g > bound[j]:
                     if found == room:
-                        feature = np.append(feature, np.empty(room, np.int64))
-                        klass = np.append(klass, np.empty(room, np.int64))
-                        excess = np.append(excess, np.empty(room))
+                        feature = longer(feature, 2 * room)
+                        klass = longer(klass, 2 * room)
+                        excess = longer(excess, 2 * room)
                         room *= 2
                     feature[found], klass[found], excess[found] = j, l, g - bound[j]
                     found += 1
                     if bound[j] > 0.0:
-                        scale = min(scale, bound[j] / g)
+                        scale = smaller(scale, bound[j] / g)
     return feature[:found], klass[:found], excess[:found], scale

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import floats, larger
 from fenchel.kernels.simplex import largest, threshold_of, value_of
 
 
@@ -25,11 +26,11 @@ def sparsemax(Z: np.ndarray, y: np.ndarray, V: np.ndarray, losses: np.ndarray) -
     The search for the threshold begins with the support that V has on entry, which is often close.
     """
     n, k = Z.shape
-    above = np.empty(k)
+    above = floats(k)
     for i in range(n):
         z, v = Z[i], V[i]
         top = largest(z)
-        threshold = threshold_of(z, top, max(-1.0, value_of(z, v, top)), above)
+        threshold = threshold_of(z, top, larger(-1.0, value_of(z, v, top)), above)
         for l in range(k):
             new = z[l] - top - threshold
             v[l] = new if new > 0.0 else 0.0

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
+from fenchel.kernels.primitives import larger, smaller
 
 
 @kernel(fastmath={"reassoc", "nsz"}, error_model="numpy")
@@ -23,7 +24,7 @@ def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np
             for l in range(k):
                 length += U[j, l] * U[j, l]
             length = math.sqrt(length)
-            kept = max(length - thresholds[j], 0.0)
+            kept = larger(length - thresholds[j], 0.0)
             size += kept
             factor = kept / length if length > 0.0 else 0.0
             for l in range(k):
@@ -32,7 +33,7 @@ def shrink_and_sum(U: np.ndarray, thresholds: np.ndarray, group: bool, U_sum: np
         else:
             threshold = thresholds[j]
             for l in range(k):
-                shrunk = max(U[j, l] - threshold, 0.0) + min(U[j, l] + threshold, 0.0)
+                shrunk = larger(U[j, l] - threshold, 0.0) + smaller(U[j, l] + threshold, 0.0)
                 U[j, l] = shrunk
                 U_sum[j, l] += shrunk
                 size += abs(shrunk)
@@ -49,7 +50,7 @@ def _above(U: np.ndarray, thresholds: np.ndarray, excess: float) -> tuple[float,
         threshold = thresholds[j] + excess
         for l in range(k):
             rest = abs(U[j, l]) - threshold
-            over += max(rest, 0.0)
+            over += larger(rest, 0.0)
             number += rest > 0.0
     return over + number * excess, number
 
@@ -69,7 +70,7 @@ def ball_excess(U: np.ndarray, thresholds: np.ndarray, radius: float, guess: flo
     if number == 0 or (t == 0.0 and total <= radius):
         return 0.0
     while True:
-        before, t = number, max((total - radius) / number, 0.0)
+        before, t = number, larger((total - radius) / number, 0.0)
         total, number = _above(U, thresholds, t)
         if number == before or number == 0:  # 0: all equal to their threshold, up to rounding
             return t

@@ -12,18 +12,19 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels.compiled import kernel
+from fenchel.kernels.primitives import empty, floats, zeros
 
 
 @kernel()
 def select_rows(indptr, indices, data, code):
     """The values of X, in CSR form, in the features with ``code_j >= 0``, which replaces j."""
-    pointer = np.zeros(indptr.size, np.int64)
+    pointer = zeros(indptr.size, np.int64)
     for i in range(indptr.size - 1):
         count = 0
         for q in range(indptr[i], indptr[i + 1]):
             count += code[indices[q]] >= 0
         pointer[i + 1] = pointer[i] + count
-    place, x = np.empty(pointer[-1], np.uint32), np.empty(pointer[-1])
+    place, x = empty(pointer[-1], np.uint32), floats(pointer[-1])
     for i in range(indptr.size - 1):
         p = pointer[i]
         for q in range(indptr[i], indptr[i + 1]):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from fenchel.losses import Hinge
 from fenchel.problem import Problem, dense
@@ -139,7 +139,7 @@ class LinearProgram(PenalisedSolver):
         shape = i.size, slacks.size
         chosen = sp.csc_array((-np.ones(i.size), (np.arange(i.size), slack)), shape=shape)
         cost = _hinge(problem).margins(np.zeros_like(state.V), problem.y)[i, l]
-        found = linprog(
+        found = scipy.optimize.linprog(
             np.concatenate([penalty, penalty[negative], problem.weights[slacks]]),
             A_ub=sp.hstack([A, -A[:, negative], chosen], format="csc"),
             b_ub=-cost,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from fenchel.class_means import ClassMeans
 from fenchel.design import make_design
@@ -88,4 +88,5 @@ def best_multiple(problem: Problem, U: Matrix) -> Matrix:
     def objective(t: float) -> float:
         return float(weights @ problem.loss.value(t * Z, y)) + t * penalty
 
-    return U * float(minimize_scalar(objective, bounds=(0.0, LONGEST), method="bounded").x)
+    found = scipy.optimize.minimize_scalar(objective, bounds=(0.0, LONGEST), method="bounded")
+    return U * float(found.x)

@@ -14,7 +14,7 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from fenchel.common_part import rows_beside_common
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
-from fenchel.kernels import class_blocks, curvature
+from fenchel.kernels import by_class, class_blocks, curvature
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 from fenchel.solvers.working_rows import LARGE, WorkingRows
@@ -215,7 +215,7 @@ class Columns:
             return lambda t: self.add_product(Z, entries, t * s)
         classes, code = entries.classes, entries.code
         if classes.size <= FEW_CLASSES * Z.shape[1] and not self._by_blas(s, Z.shape[1]):
-            few = curvature.dense_product(self.data[0], entries.feature, code, s, classes.size)
+            few = by_class.dense_product(self.data[0], entries.feature, code, s, classes.size)
 
             def move_few(t: float) -> None:
                 Z[:, classes] += t * few
@@ -254,7 +254,7 @@ class Columns:
         if self._by_blas(values, k):
             self.make()
             return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
-        return curvature.dense_product(self.data[0], entries.feature, entries.klass, values, k)
+        return by_class.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries, for a V without many zeros."""
@@ -417,7 +417,7 @@ def _minus_products(
         class_blocks.weighted_columns(Xt, feature, part, code, part_of, some.start, Q)
         syrk(-1.0, Q.T, 1.0, product, trans=1, overwrite_c=1)  # in place: it is as BLAS wants it
     if unit is not None:
-        class_blocks.widen(room, unit)
+        class_blocks.widen(room.view(np.float32), unit, room)
 
 
 def _samples_at_a_time(size: int, n: int) -> Iterator[slice]:
