@@ -31,7 +31,7 @@ FLOOR, FLOOR_SPARSE = 5_000_000, 10_000_000
 #: Counted from what was measured, as are the others here. Rows, weights and shares are two arrays
 #: and a half, and only of where a V has curvature: with sparsemax on its support, which is anything
 #: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
-SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 1, 2.5, 0.6
+SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.5, 2.5, 0.6
 
 #: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
 #: too; and where a fit ends at its start.
@@ -48,7 +48,7 @@ HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
 #: but only so many arrays of scores.
-SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.3, 8, 4, 2, 3
+SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.2, 8, 4, 2, 3
 
 #: The rows of a sparse X in the features of the working set are copied where scores are many: about
 #: this part of X.
@@ -97,8 +97,9 @@ def estimate_memory(
     million entries of X and scores, and ends at the first Hessian that it would form. That took
     0.09 to 0.87 of the CPU seconds of the fit in the cases of docs/guide.md, which has the ratios
     to the peak: within 20% in most fits of 30 MB or more. Hinge fits of dense data with many more
-    samples than coefficients may take 1.4 times as much as estimated, small fits take less. Sparse
-    data are not looked at. What is compiled on the first use of all is not counted.
+    samples than coefficients may take 1.4 times as much as estimated, small fits take less. Of
+    sparse data it is only seen whether zero is the solution. What is compiled on the first use of
+    all is not counted.
 
     Parameters
     ----------
@@ -141,6 +142,9 @@ def looked_at(
     """What a look at no more rows than so many tells: None where it would not matter."""
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(scale)
+    if size.nonzeros is not None:  # a part of sparse data may have signal where all have none
+        whole = most >= size.n
+        return look(X, codes, size.loss, alpha, scale, size.n) if whole else None
     if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
         return None
     rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
@@ -150,6 +154,13 @@ def looked_at(
 
 class EnoughSeenError(Exception):
     """A Hessian of so many rows would be formed now; of none, if none is after several steps."""
+
+
+class OnlyTheStart(PrimalDual):
+    """The solver up to its first step."""
+
+    def init(self, *arguments: Any) -> Any:
+        raise EnoughSeenError(0)
 
 
 class NoRoom(Room):
@@ -200,7 +211,8 @@ def look(
 ) -> Seen | None:
     """The Hessian of a fit of dense data, about, by the beginning of one with some of its rows.
 
-    None where these have no signal: nothing is known then, and the fit says so if need be.
+    Of a fit of sparse data, whether it ends at its start. None where the rows have no signal:
+    nothing is known then, and the fit says so if need be.
     """
     n, labels = X.shape[0], np.arange(codes.max() + 1)  # some may have no sample among the rows
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
@@ -212,7 +224,10 @@ def look(
         unit = 1.0 if scale == "absolute" else largest_penalty(problem)
     except ValueError:
         return None
-    problem, solver = problem.with_penalty(alpha * unit), UntilHessian()
+    problem = problem.with_penalty(alpha * unit)
+    if sp.issparse(X):
+        return Seen(at_start=ends_at_start(problem))
+    solver = UntilHessian()
     last = first = 0
     try:
         result = solve_problem(problem, solver=solver, tol=LOOK_TOL, rng=0)
@@ -235,6 +250,15 @@ def look(
         largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
     most = min(possible, BLAS_SIZE)
     return Seen(min(more * largest, most), min(more * used, most), instead=instead)
+
+
+def ends_at_start(problem: Problem) -> bool:
+    """Whether the model of zeros is certified before any step."""
+    try:
+        solve_problem(problem, solver=OnlyTheStart(), tol=FIT_TOL, rng=0)
+    except EnoughSeenError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -283,6 +307,8 @@ class Size:
                 work -= (1.0 - SUPPORT) * CURVATURE * scores
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
+            if seen is not None and seen.at_start:  # by rows and by columns, and nothing after it
+                return FLOOR_SPARSE + int(2 * self.stored + start)
             return FLOOR_SPARSE + int(copies * self.stored + max(work, start))
         if seen is None:
             most = min(d * k, BLAS_SIZE)

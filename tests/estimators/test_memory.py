@@ -233,3 +233,13 @@ def test_a_fit_is_refused_by_its_own_penalty(hessian_matters, monkeypatch):
 def test_this_machine_says_what_is_free():
     free = memory.available_memory()
     assert free is None or free > 1 << 20
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((3000, 500), density=0.02, format="csr", rng=rng)
+    y = np.arange(3000) % 100
+    small, large = (estimate_memory(X, y, loss, alpha=alpha) for alpha in (1e-6, 10.0))
+    assert estimate_memory(X, 100, loss) == small
+    assert small - large > 3 * 8 * 3000 * 100
