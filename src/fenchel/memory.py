@@ -116,6 +116,10 @@ def estimate_memory(
     else:
         classes, codes = np.unique(np.asarray(y), return_inverse=True)
         k = classes.size
+        if codes.size != X.shape[0]:
+            raise ValueError(
+                f"y has {codes.size} labels and X {X.shape[0]} rows: give one label a row."
+            )
     if k < 2:
         raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
     size = Size.of(X, k, loss)
@@ -205,13 +209,14 @@ def makes_newton_steps(state: Any) -> bool:
 
 
 def look(
-    X: np.ndarray, codes: np.ndarray, loss: Loss, alpha: float, scale: str, n_rows: int
+    X: Matrix, codes: np.ndarray, loss: Loss, alpha: float, scale: str, n_rows: int
 ) -> Seen | None:
     """The Hessian of a fit of dense data, about, by the beginning of one with some of its rows.
 
     Of a fit of sparse data, whether it ends at its start. None where the rows have no signal:
     nothing is known then, and the fit says so if need be.
     """
+    X = sp.csr_array(X) if sp.issparse(X) else X
     n, labels = X.shape[0], np.arange(codes.max() + 1)  # some may have no sample among the rows
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
     rows = np.sort(np.random.default_rng(0).choice(n, n_rows, replace=False))

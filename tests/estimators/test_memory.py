@@ -243,3 +243,19 @@ def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) ->
     small, large = (estimate_memory(X, y, loss, alpha=alpha) for alpha in (1e-6, 10.0))
     assert estimate_memory(X, 100, loss) == small
     assert small - large > 3 * 8 * 3000 * 100
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "dok"])
+def test_every_sparse_format_is_looked_at(format: str) -> None:
+    X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(300) % 5
+    for alpha in (1e-3, 10.0):
+        known = estimate_memory(X, y, "softmax", alpha=alpha)
+        assert estimate_memory(X.asformat(format), y, "softmax", alpha=alpha) == known
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_too_few_labels_are_refused(sparse: bool) -> None:
+    X = np.ones((20, 3))
+    with pytest.raises(ValueError, match="y has 10 labels and X 20 rows"):
+        estimate_memory(sp.csr_array(X) if sparse else X, np.arange(10) % 2)
