@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -418,10 +419,10 @@ def test_a_worse_dual_point_changes_nothing(monkeypatch) -> None:
 
 def test_no_better_dual_point_is_asked_for_when_the_time_is_over(monkeypatch) -> None:
     monkeypatch.setattr("fenchel.driver._may_be_sharper", lambda *_: True)
-    monkeypatch.setattr("fenchel.driver._over", lambda *_: True)
     solver = Sharpening({})
-    run(make_problem(INSTANCE), solver, Budget(tol=0.0, max_iter=3))
-    assert solver.asked == 0
+    monkeypatch.setattr(solver, "advance", lambda state, steps: time.sleep(0.3))
+    outcome = run(make_problem(INSTANCE), solver, Budget(tol=0.0, max_time=0.3))
+    assert (solver.asked, outcome.status, outcome.history[-1].iteration) == (0, "max_time", 1)
 
 
 # --- certificates that would tell nothing --------------------------------------------------------

@@ -73,11 +73,15 @@ class Certificate:
 def certify(problem: Problem, U: Matrix, V: Matrix, point: str = "last") -> Certificate:
     """Certify a point for the user's problem; raise ValueError where V is not a dual point."""
     V, dual = _dual_bound(problem, V)
-    U = _onto_signs(problem, U)
-    if problem.radius is not None:
-        U = _into_ball(problem, U)
+    U = _feasible_primal(problem, U)
     kind = "penalised" if problem.radius is None else "ball"
     return Certificate(U, V, problem.primal(U), dual, kind, point)
+
+
+def with_primal_point(problem: Problem, known: Certificate, U: Matrix, point: str) -> Certificate:
+    """The certificate of the same dual point with another U: the dual value is known."""
+    U = _feasible_primal(problem, U)
+    return Certificate(U, known.V, problem.primal(U), known.dual, known.problem, point)
 
 
 def with_dual_point(problem: Problem, known: Certificate, V: Matrix, point: str) -> Certificate:
@@ -118,6 +122,12 @@ def for_smaller_penalty(problem: Problem, known: Certificate, lam: float) -> Cer
     size = problem.with_penalty(1.0).penalty(known.U)
     primal = known.primal - (lam - problem.lam) * size
     return Certificate(known.U, V, primal, -problem.conjugate(V), known.problem, "start")
+
+
+def _feasible_primal(problem: Problem, U: Matrix) -> Matrix:
+    """U with the signs, and inside the ball, that the problem asks for."""
+    U = _onto_signs(problem, U)
+    return U if problem.radius is None else _into_ball(problem, U)
 
 
 def _onto_signs(problem: Problem, U: Matrix) -> Matrix:

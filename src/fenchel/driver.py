@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.certificate import Certificate, certify, with_dual_point
+from fenchel.certificate import Certificate, certify, with_dual_point, with_primal_point
 from fenchel.free_features import MAX_FREE, too_many
 from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.termination import Budget, Record, Status, decide
+from fenchel.time_limit import TimeLimitError, until
 
 logger = logging.getLogger("fenchel")
 
@@ -41,6 +43,9 @@ SHARPER = 0.25
 #: One iteration in so many is certified even where the solver says that its gap is far too large.
 MOST_UNSEEN = 4
 
+#: The first pass of a solver with a fallback is cut off after this part of ``max_time``.
+PATIENCE = 0.6
+
 Callback = Callable[[Record], object]
 
 
@@ -55,11 +60,12 @@ class Observer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run returns: the best certified point, how it ended, and the way there."""
+    """What a run returns: the best certified point, how it ended, the way there and who went it."""
 
     certificate: Certificate
     status: Status
     history: list[Record]
+    solver: str
 
 
 class _Best:
@@ -110,6 +116,9 @@ def run(
     The callback gets a read-only :class:`Record` at every check and stops the run by returning
     True (Python's or numpy's; nothing else stops it). Ctrl-C ends it too; either way the best
     certified point is returned, and who called decides what an interrupted run is good for.
+
+    A solver with a fallback whose first pass over the data takes more than PATIENCE of ``max_time``
+    is cut off, and the fallback has the rest.
     """
     rng = np.random.default_rng() if rng is None else rng
     if budget.unlimited():
@@ -119,13 +128,19 @@ def run(
     if isinstance(callback, Observer):
         callback.best = best.certificate
     history = [_record(0, 0.0, 0.0, best.certificate(), best, began, solver.reason)]
+    fallback = solver.fallback if start is None and budget.only_time() else None
+    progress = _Progress(problem, budget, callback, best, history, began, fallback is None)
     try:
         with plain_interrupts():
-            status = _verdict(history[-1], budget, problem, callback) or _iterate(
-                problem, solver, budget, start, rng, callback, best, history, began
-            )
+            status = _verdict(history[-1], budget, problem, callback)
+            status = status or _iterate(progress, solver, start, rng)
+            if status is None:
+                assert fallback is not None
+                solver = _told_why(fallback, solver, progress)
+                status = _iterate(progress, solver, None, rng)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    assert status is not None
     final = best.certificate()
     if start is not None and start.certificate is not None and "start" in final.point:
         final = certify(problem, final.U, final.V, final.point)  # what is returned is made afresh
@@ -137,24 +152,96 @@ def run(
         final.primal,
         final.gap,
     )
-    return Outcome(final, status, history)
+    return Outcome(final, status, history, solver.name)
+
+
+@dataclass
+class _Progress:
+    """A run so far. ``patient``: the first pass of a solver has all of the time."""
+
+    problem: Problem
+    budget: Budget
+    callback: Callback | None
+    best: _Best
+    history: list[Record]
+    began: float
+    patient: bool
+    iteration: int = 0
+    passes: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def deadline(self) -> float:
+        return np.inf if self.budget.max_time is None else self.began + self.budget.max_time
+
+    @property
+    def of_pass(self) -> float:
+        """When a pass is cut off: the first one sooner where another solver waits."""
+        if self.patient or self.iteration > 0 or self.budget.max_time is None:
+            return self.deadline
+        return self.began + PATIENCE * self.budget.max_time
+
+    @property
+    def late(self) -> bool:
+        return time.perf_counter() >= self.deadline
+
+    @property
+    def ends(self) -> bool:
+        """Whether a limit other than the gap has been reached."""
+        limit = self.budget
+        over = limit.max_iter is not None and self.iteration >= limit.max_iter
+        return over or (limit.max_passes is not None and self.passes >= limit.max_passes)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """The solver's own time, within its limit."""
+        clock = time.perf_counter()
+        try:
+            with _quietly(), until(self.deadline, self.of_pass):
+                yield
+        finally:
+            self.seconds += time.perf_counter() - clock
+
+    def check(self, followed: Certificate, note: str) -> Status | None:
+        """Write down a check, and decide."""
+        self.history.append(
+            _record(
+                self.iteration, self.passes, self.seconds, followed, self.best, self.began, note
+            )
+        )
+        return _verdict(self.history[-1], self.budget, self.problem, self.callback)
+
+
+def _told_why(fallback: Solver, solver: Solver, progress: _Progress) -> Solver:
+    """The fallback with its reason, and all of the time that is left."""
+    progress.patient = True
+    spent = time.perf_counter() - progress.began
+    fallback.reason = (
+        f"{fallback.name} for the rest of the time, because the first pass of {solver.name} did "
+        f"not end in {spent:.2g} of {progress.budget.max_time:g} seconds"
+    )
+    logger.info(fallback.reason)
+    return fallback
 
 
 def _iterate(
-    problem: Problem,
-    solver: Solver,
-    budget: Budget,
-    start: Start | None,
-    rng: np.random.Generator,
-    callback: Callback | None,
-    best: _Best,
-    history: list[Record],
-    began: float,
+    progress: _Progress, solver: Solver, start: Start | None, rng: np.random.Generator
+) -> Status | None:
+    """Let the solver advance until a limit is reached; None where its first pass is too dear."""
+    try:
+        return _advance(progress, solver, start, rng)
+    except TimeLimitError:
+        return progress.check(progress.best.certificate(), "a pass over the data was cut off")
+
+
+def _advance(
+    progress: _Progress, solver: Solver, start: Start | None, rng: np.random.Generator
 ) -> Status:
-    clock = time.perf_counter()
-    state = solver.init(problem, start, rng, _horizon(problem, solver, budget))
-    seconds = time.perf_counter() - clock
-    pace = solver.passes(problem)
+    problem, budget, best = progress.problem, progress.budget, progress.best
+    reason = solver.reason if len(progress.history) > 1 else ""  # the first one's is there
+    with progress.timed():
+        state = solver.init(problem, start, rng, _horizon(problem, solver, budget))
+    pace, passes = solver.passes(problem), progress.passes
     iteration = unseen = 0
     while True:
         spacing = solver.iterations_to_check(problem, state)
@@ -163,35 +250,38 @@ def _iterate(
         while iteration < target:
             steps = min(slice_steps, target - iteration)
             clock = time.perf_counter()
-            with _quietly():
+            with progress.timed():
                 solver.advance(state, steps)
             spent = time.perf_counter() - clock
-            seconds += spent
             iteration += steps
+            progress.iteration += steps
+            progress.passes = passes + iteration * pace
             # twice as many steps while a slice is short, fewer when it was long
             slice_steps = max(1, int(steps * min(2.0, SLICE_SECONDS / max(spent, 1e-9))))
-            if _over(budget, began):
+            if progress.late or solver.exhausted(state):
                 break
         unseen += 1
-        if unseen < MOST_UNSEEN and not _ends(iteration, pace, budget, began):
+        ends = progress.late or progress.ends or solver.exhausted(state)
+        if unseen < MOST_UNSEEN and not ends:
             goal, unit = _goal(budget, problem.at_zero), problem.at_zero
             if solver.is_far(state, goal * unit, _sharp_from(goal) * unit):
                 continue
         unseen = 0
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
-            sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough)
-            if sharp and not _over(budget, began):
-                clock = time.perf_counter()
+        sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough)
+        if sharp and not progress.late:
+            with progress.timed():
                 V = solver.sharpened(state)
-                seconds += time.perf_counter() - clock
+            with _quietly():
                 followed = _with_better_dual(problem, followed, V, best)
-        history.append(_record(iteration, iteration * pace, seconds, followed, best, began,
-                               solver.note(state)))  # fmt: skip
+        status = progress.check(followed, "; ".join(filter(None, [reason, solver.note(state)])))
+        reason = ""
         del followed  # its V is as large as the scores
-        status = _verdict(history[-1], budget, problem, callback)
         if status is not None:
             return status
+        if solver.exhausted(state):
+            return Status.MAX_TIME
 
 
 def _default_max_iter(problem: Problem, solver: Solver) -> int:
@@ -239,7 +329,9 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
     """Certify the candidates; a point that is not finite is reported as an infinite gap."""
     certificates = []
     for point in points:
-        if _finite(point.U) and _finite(point.V):
+        if point.V is None and _finite(point.U):
+            certificate = with_primal_point(problem, best.lower, point.U, point.which)
+        elif point.V is not None and _finite(point.U) and _finite(point.V):
             certificate = certify(problem, point.U, point.V, point.which)
         else:
             certificate = Certificate(
@@ -248,17 +340,6 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
         certificates.append(certificate)
         best.update(certificate)
     return certificates[0]
-
-
-def _ends(iteration: int, pace: float, budget: Budget, began: float) -> bool:
-    """Whether a limit other than the gap has been reached."""
-    over = budget.max_iter is not None and iteration >= budget.max_iter
-    over |= budget.max_passes is not None and iteration * pace >= budget.max_passes
-    return over or _over(budget, began)
-
-
-def _over(budget: Budget, began: float) -> bool:
-    return budget.max_time is not None and time.perf_counter() - began >= budget.max_time
 
 
 def _may_be_sharper(gap: float, budget: Budget, at_zero: float, enough: float) -> bool:

@@ -210,7 +210,7 @@ def solve_problem(
         status=outcome.status,
         history=outcome.history,
         classes=problem.classes,
-        solver=method.name,
+        solver=outcome.solver,
         intercept=intercept,
     )
 

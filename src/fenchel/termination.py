@@ -76,6 +76,10 @@ class Budget:
         """True where only the gap can end the run."""
         return self.max_iter is None and self.max_passes is None and self.max_time is None
 
+    def only_time(self) -> bool:
+        """True where time is the one limit beside the gap."""
+        return self.max_time is not None and self.max_iter is None and self.max_passes is None
+
 
 def decide(record: Record, budget: Budget, at_zero: float) -> Status | None:
     """The status that ends the run at this record, or None to go on."""

@@ -232,33 +232,53 @@ def last_dual(s: State) -> np.ndarray:
 def average_primal(s: State, scale: np.ndarray | float = 1.0) -> np.ndarray | sp.csc_array:
     """The mean of U^0 .. U^T, divided by ``scale`` row by row: exactly 0 in untouched classes."""
     d, k = s.sigma.size, s.slot.size
-    touched, places = np.flatnonzero(s.slot >= 0), _places(d)
-    divide = scale * s.scalar[TOTAL]
-
-    def column(l: int) -> np.ndarray:
-        row = s.primal[s.slot[l]]
-        E = row[places]
-        since = s.scalar[A] - s.base[s.slot[l]]
-        return (row[places + lazy.TILE] + (E - 1.0 / E) * since) / divide
-
+    touched = np.flatnonzero(s.slot >= 0)
     if d * k <= DENSE_ENTRIES:
         U = np.zeros((d, k))
         for l in touched:
-            U[:, l] = column(l)
+            U[:, l] = _average_of_class(s, scale, l)
         return U
     # counted first, so that the result is the only large array made here
     indptr = np.zeros(k + 1, dtype=np.int64)
     for l in touched:
-        indptr[l + 1] = np.count_nonzero(column(l))
+        indptr[l + 1] = np.count_nonzero(_average_of_class(s, scale, l))
     indptr = np.cumsum(indptr)
     values = np.empty(indptr[-1])
     indices = np.empty(indptr[-1], dtype=np.int32 if max(d, indptr[-1]) < 2**31 else np.int64)
     for l in touched:
-        dense = column(l)
+        dense = _average_of_class(s, scale, l)
         where = np.flatnonzero(dense)
         indices[indptr[l] : indptr[l + 1]] = where
         values[indptr[l] : indptr[l + 1]] = dense[where]
     return sp.csc_array((values, indices, indptr.astype(indices.dtype)), shape=(d, k))
+
+
+def _average_of_class(s: State, scale: np.ndarray | float, l: int) -> np.ndarray:
+    """The column of a touched class in the mean of U^0 .. U^T."""
+    row, places = s.primal[s.slot[l]], _places(s.sigma.size)
+    E = row[places]
+    since = s.scalar[A] - s.base[s.slot[l]]
+    return (row[places + lazy.TILE] + (E - 1.0 / E) * since) / (scale * s.scalar[TOTAL])
+
+
+def largest_of_average(
+    s: State, scale: np.ndarray | float, most: int, spared: int = 0
+) -> sp.csc_array:
+    """The mean of U^0 .. U^T with its ``most`` largest entries, and the last ``spared`` rows."""
+    d, k = s.sigma.size, s.slot.size
+    found = []
+    for l in np.flatnonzero(s.slot >= 0):
+        column = _average_of_class(s, scale, l)
+        size = np.abs(column)
+        size[d - spared :] = np.inf
+        some = np.argpartition(size, -most)[-most:] if most < d else np.arange(d)
+        found.append((some, np.full(some.size, l), column[some], size[some]))
+    if not found:
+        return sp.csc_array((d, k))
+    feature, klass, value, size = (np.concatenate(part) for part in zip(*found, strict=True))
+    limit = np.sort(size[np.isfinite(size)])[::-1][:most].min(initial=np.inf)
+    keep = size >= limit
+    return sp.csc_array((value[keep], (feature[keep], klass[keep])), shape=(d, k))
 
 
 def average_dual(s: State) -> np.ndarray | sp.csr_array:

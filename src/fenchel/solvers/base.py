@@ -27,10 +27,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Point:
-    """A candidate for certification. Lazy internals are materialised; the state is unchanged."""
+    """A candidate for certification. Lazy internals are materialised; the state is unchanged.
+
+    Without a V, U is certified by the best dual point that the run has.
+    """
 
     U: Matrix
-    V: Matrix
+    V: Matrix | None
     which: str
 
 
@@ -54,6 +57,9 @@ class Solver(ABC):
 
     #: Why this solver was chosen, where "auto" chose it; the history begins with it.
     reason: str = ""
+
+    #: The solver that gets the rest of ``max_time`` where this one has no point after most of it.
+    fallback: Solver | None = None
 
     @abstractmethod
     def init(
@@ -91,6 +97,10 @@ class Solver(ABC):
 
         Far from ``goal``, which ends the run, and from ``sharp``, at which ``sharpened`` is asked.
         """
+        return False
+
+    def exhausted(self, state: Any) -> bool:
+        """Whether the solver can make no further iteration."""
         return False
 
     @abstractmethod

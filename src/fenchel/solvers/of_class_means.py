@@ -19,8 +19,9 @@ from fenchel.solvers.proximal_newton import ProximalNewton
 #: At the latest after so many iterations.
 CLOSE, MOST = 0.05, 100
 
-#: The factor of U, at most the second number, is the best for about so many samples.
-SAMPLES, LONGEST = 2000, 2.0
+#: The factor of U, at most the last number, is the best for about so many samples, or fewer where
+#: they have more scores than the second number.
+SAMPLES, SCORES, LONGEST = 2000, 1 << 22, 2.0
 
 
 @dataclass
@@ -80,7 +81,7 @@ def best_multiple(problem: Problem, U: Matrix) -> Matrix:
 
     Means have less noise than samples, and larger coefficients.
     """
-    some = slice(None, None, -(-problem.n // SAMPLES))
+    some = slice(None, None, -(-problem.n // max(1, min(SAMPLES, SCORES // problem.k))))
     Z, y = make_design(problem.design.X[some]).matmul(U), problem.y[some]
     weights = problem.weights[some] / max(problem.weights[some].sum(), 1e-300)
     penalty = problem.penalty(U)

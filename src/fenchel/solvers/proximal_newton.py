@@ -58,6 +58,7 @@ from fenchel.solvers.working_set import (
     violators,
 )
 from fenchel.threads import one_thread
+from fenchel.time_limit import late
 
 #: Products with fewer multiplications than this are made by one thread.
 SMALL_WORK = 1 << 27
@@ -75,8 +76,7 @@ CG, CG_SPARSE = (15, 40, 50), (45, 120, 150)
 PRODUCTS, DAMPED = 6000, 1e-4
 
 #: An iteration makes no further step after so many multiplications (a few seconds), or so many for
-#: each entry of V, as many as the look at all features and the certificate take. The solver knows
-#: no clock, and the driver looks at its own between iterations only.
+#: each entry of V, as many as the look at all features and the certificate take.
 LONG, LONG_FOR_EACH = 1 << 30, 100
 
 #: Where a product has fewer multiplications than this, an iteration takes milliseconds, and a
@@ -499,7 +499,7 @@ class ProximalNewton(PenalisedSolver):
     @staticmethod
     def _long(state: State) -> bool:
         """Whether the iteration has taken long enough."""
-        return state.work > max(LONG, LONG_FOR_EACH * state.V.size)
+        return late() or state.work > max(LONG, LONG_FOR_EACH * state.V.size)
 
     @staticmethod
     def _goal(state: State, error: float) -> float:

@@ -6,6 +6,7 @@ import logging
 
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solver
+from fenchel.solvers.hurried import Hurried
 from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.mirror_descent import MirrorDescent
 from fenchel.solvers.mirror_prox import MirrorProx
@@ -58,6 +59,7 @@ def choose(problem: Problem, step: str | float | None = None) -> Solver:
         method.reason = f"auto: {method.name}, because {refused}"
     else:
         method = PrimalDual()
+        method.fallback = Hurried() if Hurried.suits(problem) else None
         method.reason = f"auto: {method.name}, the fastest to a certified point of this problem"
     logger.info(method.reason)
     return method

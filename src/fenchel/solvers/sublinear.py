@@ -153,7 +153,9 @@ class Sublinear(Solver):
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> Run:
-        _check(problem)
+        refused = self.refuses(problem)
+        if refused:
+            raise ValueError(refused)
         factor, design = _factors(problem), problem.design
         scale: np.ndarray | float
         if np.ptp(factor) == 0:
@@ -182,6 +184,34 @@ class Sublinear(Solver):
             step = make_step(self.step, theory, theory * np.sqrt(horizon), default="theory")
         empty = np.empty(0, dtype=np.int64), np.empty(0)
         return Run(data, state, lam, radius, scale, step, horizon, *empty)
+
+    @staticmethod
+    def refuses(problem: Problem) -> str:
+        """What the problem has that this solver cannot do, and what can; empty where it can."""
+        if problem.loss.name != "hinge" or getattr(problem.loss, "cost", None) is not None:
+            return (
+                "solver='sublinear' is made for loss='hinge' without costs, found "
+                f"{problem.loss!r}: use solver='partial-sampling' for other losses."
+            )
+        if problem.positive:
+            return (
+                "solver='sublinear' stores both signs of U in one number, and cannot keep "
+                "positive=True: use solver='primal-dual', or 'full-sampling', which draws the same "
+                "entries."
+            )
+        if (problem.norm.p, problem.norm.q) != (1, 1):
+            return (
+                "solver='sublinear' needs penalty='l1': the columns of U are sampled, and the "
+                "group penalty couples them. Use solver='partial-sampling'."
+            )
+        factor = _factors(problem)
+        if np.ptp(factor) > 0 and (problem.radius is not None or problem.lam * factor.min() <= 0):
+            return (
+                "solver='sublinear' takes a penalty_factor that varies only if all its entries and "
+                "lam are positive and radius is None: leave radius out, or use "
+                "solver='partial-sampling'."
+            )
+        return ""
 
     def advance(self, run: Run, n_steps: int) -> None:
         while n_steps > 0:
@@ -233,31 +263,6 @@ def theory_step(s: State, weights: np.ndarray, radius: float, horizon: int) -> f
     lipschitz = sigma * np.sqrt(5.0 * omega_u * log_k)
     noise = np.sqrt(omega_u * (8.0 * sigma**2 + 8.0 * tau**2) + 4.0 * radius**2 * sigma**2 * log_k)
     return float(1.0 / (np.sqrt(2.0 * horizon) * (max(lipschitz, noise) or 1.0)))
-
-
-def _check(problem: Problem) -> None:
-    if problem.loss.name != "hinge" or getattr(problem.loss, "cost", None) is not None:
-        raise ValueError(
-            f"solver='sublinear' is made for loss='hinge' without costs, found {problem.loss!r}: "
-            "use solver='partial-sampling' for other losses."
-        )
-    if problem.positive:
-        raise ValueError(
-            "solver='sublinear' stores both signs of U in one number, and cannot keep "
-            "positive=True: use solver='primal-dual', or 'full-sampling', which draws the same "
-            "entries."
-        )
-    if (problem.norm.p, problem.norm.q) != (1, 1):
-        raise ValueError(
-            "solver='sublinear' needs penalty='l1': the columns of U are sampled, and the group "
-            "penalty couples them. Use solver='partial-sampling'."
-        )
-    factor = _factors(problem)
-    if np.ptp(factor) > 0 and (problem.radius is not None or problem.lam * factor.min() <= 0):
-        raise ValueError(
-            "solver='sublinear' takes a penalty_factor that varies only if all its entries and lam "
-            "are positive and radius is None: leave radius out, or use solver='partial-sampling'."
-        )
 
 
 def _factors(problem: Problem) -> np.ndarray:

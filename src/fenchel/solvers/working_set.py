@@ -18,6 +18,7 @@ from fenchel.kernels import by_class, class_blocks, curvature
 from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 from fenchel.solvers.working_rows import LARGE, WorkingRows
+from fenchel.time_limit import leave_in_time
 
 #: A refreshed working set takes in at most this many times the non-zeros, or MIN_NEW entries: far
 #: fewer starve sparse text, far more slow down small dense problems. One in SHARE entries of U may
@@ -465,6 +466,8 @@ def violators(
     dense = isinstance(problem.design, SparseDesign) or many(V, MANY_BLAS)
     common = problem.common_part(V) if dense else None
     for start in range(0, problem.k, width):
+        if start > 0:  # where it is one product, what it is for is worth more than its time
+            leave_in_time()
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
         if dense:
