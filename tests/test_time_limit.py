@@ -156,7 +156,7 @@ def test_the_fallback_has_the_rest_where_the_first_pass_is_too_dear(problem) -> 
     notes = [record.note for record in outcome.history]
     assert notes[1] == "a pass over the data was cut off"
     assert "quick for the rest of the time, because the first pass of endless" in notes[2]
-    assert 0.12 <= outcome.history[1].wall < 0.2
+    assert outcome.history[1].wall >= 0.1
     point = outcome.certificate
     assert point.primal < problem.at_zero
     assert point.point == "quick (dual: zero)"

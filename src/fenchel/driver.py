@@ -44,7 +44,7 @@ SHARPER = 0.25
 MOST_UNSEEN = 4
 
 #: The first pass of a solver with a fallback is cut off after this part of ``max_time``.
-PATIENCE = 0.6
+PATIENCE = 0.5
 
 Callback = Callable[[Record], object]
 

@@ -53,6 +53,7 @@ from fenchel.kernels.sublinear_state import (
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.steps import Constant, OnlineStep, StepRule, make_step
+from fenchel.time_limit import leave_in_time
 
 #: The penalty of an intercept in the steps, in parts of that of a feature. The certificate is that
 #: of an intercept without penalty.
@@ -165,7 +166,9 @@ class Sublinear(Solver):
             X, scale = _divide_columns(design.X, factor), factor
             lam, radius = problem.lam, problem.at_zero / problem.lam
         data = make_data(X)
+        leave_in_time()  # each of these is a reading of X, and nothing without the others
         tau, column_max = _largest(X)
+        leave_in_time()
         sigma = design.column_norms(problem.weights) / scale
         key = int(rng.integers(2**64, dtype=np.uint64))
         state = make_state(
