@@ -41,6 +41,9 @@ SIMPLEX_TOLERANCE = 1e-6
 #: V' is pulled inside its constraints by this relative amount, beyond the rounding of G_U.
 SAFETY = 1e-13
 
+#: The distance from 1 to the next larger number.
+EPS = float(np.finfo(np.float64).eps)
+
 #: V' goes no further than this many times V - Y, whose rounding grows as much.
 FARTHEST = 1e3
 
@@ -139,7 +142,10 @@ def _into_ball(problem: Problem, U: Matrix) -> Matrix:
 
 
 def _onto_simplex(V: Matrix) -> Matrix:
-    """Divide the rows by their sums; refuse what is not close to the simplex."""
+    """Divide the rows by their sums; refuse what is not close to the simplex. Never V itself.
+
+    Rows that sum to one as far as can be told stay as they are: G_U may be known for them.
+    """
     values = V.data if sp.issparse(V) else V
     smallest = float(values.min()) if values.size else 0.0
     sums = _row_sums(V)
@@ -148,7 +154,9 @@ def _onto_simplex(V: Matrix) -> Matrix:
         raise ValueError(
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
-    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]  # never V itself
+    if off <= 0.5 * EPS * V.shape[1]:  # no more than the rounding of such a sum
+        return V.copy()
+    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]
 
 
 def _row_sums(V: Matrix) -> np.ndarray:

@@ -19,7 +19,7 @@ from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian, Room
 from fenchel.solvers.linearised import linearised
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.proximal_newton import ProximalNewton
-from fenchel.solvers.working_set import Columns, Entries, full_gradient, violators
+from fenchel.solvers.working_set import Columns, Entries, violators
 from instances import BY_NAME
 from support import make_problem
 
@@ -462,9 +462,9 @@ def test_the_gradient_of_all_entries(at_label: float, order: str) -> None:
     X = np.array(rng.standard_normal((n, d)), order=order)
     problem = Problem.from_data(X, y, lam=0.1, sample_weight=rng.random(n))
     assert n_residuals(V, y) == np.count_nonzero(V - np.eye(k)[y])
-    np.testing.assert_allclose(full_gradient(problem, V), problem.gradient(V), atol=1e-15)
+    np.testing.assert_allclose(problem.full_gradient(V), problem.gradient(V), atol=1e-15)
     sparse = Problem.from_data(sp.csr_array(X), y, lam=0.1)
-    assert full_gradient(sparse, V) is None
+    assert sparse.full_gradient(V) is None
 
 
 @pytest.mark.parametrize(

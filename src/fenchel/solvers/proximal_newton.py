@@ -295,7 +295,7 @@ class ProximalNewton(PenalisedSolver):
             V, left = linearised(problem, state.columns, here.entries, s, here.V)
             if left > LEFT * problem.n or (here is not state and not left):
                 break
-            feature, klass, excess, _ = violators(problem, V, limit)
+            feature, klass, excess, _ = violators(problem, V, limit, problem.full_gradient(V))
             if excess.size == 0 or excess.max() <= close:
                 break
             if left:
