@@ -33,6 +33,7 @@ import scipy
 import scipy.sparse as sp
 
 from fenchel.free_features import ROUNDING, Repair
+from fenchel.kernels.labels import toward_labels
 from fenchel.problem import Matrix, Problem, dense
 
 #: Rows of V further from the simplex than this are a solver's mistake, not rounding.
@@ -154,9 +155,10 @@ def _onto_simplex(V: Matrix) -> Matrix:
         raise ValueError(
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
-    if off <= 0.5 * EPS * V.shape[1]:  # no more than the rounding of such a sum
-        return V.copy()
-    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]
+    one = off <= 0.5 * EPS * V.shape[1]  # no further away than such a sum is off by rounding
+    if sp.issparse(V):
+        return V.astype(np.float64) if one else sp.diags_array(1 / sums) @ V
+    return np.array(V, np.float64, order="C") if one else np.divide(V, sums[:, None], order="C")
 
 
 def _row_sums(V: Matrix) -> np.ndarray:
@@ -227,14 +229,10 @@ def _simplex_limit(problem: Problem, V: Matrix) -> float:
 
 def _mixed(s: float, V: Matrix, y: np.ndarray) -> np.ndarray:
     """``Y + s (V - Y)`` for some rows, as a new array."""
-    W = s * dense(V)
-    _add_labels(W, y, 1 - s)
+    V = dense(V)
+    W = np.empty(V.shape)
+    toward_labels(V, y, s, W)
     return W
-
-
-def _add_labels(W: np.ndarray, y: np.ndarray, amount: float) -> None:
-    rows = np.arange(y.size)
-    W[rows, y] = np.maximum(W[rows, y] + amount, 0.0)
 
 
 def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
@@ -245,6 +243,5 @@ def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
         W = (s * V + (1 - s) * Y).tocsr()
         np.maximum(W.data, 0.0, out=W.data)
         return W
-    V *= s
-    _add_labels(V, problem.y, 1 - s)
+    toward_labels(V, problem.y, s, V)
     return V
