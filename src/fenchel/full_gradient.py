@@ -37,7 +37,7 @@ class FullGradient:
         if problem.design.is_sparse or problem.k * max(problem.d, problem.n) > MOST:
             return None
         last = self._last
-        if last is not None and np.array_equal(last[0], V):
+        if last is not None and class_blocks.same(last[0], V):
             return last[1]
         G = _gradient(problem, V)
         G.flags.writeable = False
