@@ -11,7 +11,7 @@ from fenchel.design.dense import DenseDesign
 from fenchel.kernels.class_blocks import same
 from fenchel.kernels.labels import toward_labels
 from fenchel.problem import Problem
-from instances import BY_NAME, LOSS_NAMES
+from instances import BY_NAME, LOSS_NAMES, with_cost
 from support import make_problem, same_bits
 
 N, D, K = 90, 12, 7
@@ -113,11 +113,12 @@ def test_rows_that_sum_to_one_stay_as_they_are() -> None:
         assert found.flags.c_contiguous
 
 
-@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize("loss", [*LOSS_NAMES, "prices"])
 @pytest.mark.parametrize("name", ["weighted", "absent-class", "sparse"])
 def test_what_is_known_of_zero_coefficients(name: str, loss: str) -> None:
-    """By class it is the same as by sample."""
-    problem = make_problem(BY_NAME[name], loss)
+    """By class it is the same as by sample; with prices classes differ."""
+    instance = with_cost(BY_NAME[name]) if loss == "prices" else BY_NAME[name]
+    problem = make_problem(instance, loss)
     Z = np.zeros((problem.n, problem.k))
     expected = float(problem.weights @ problem.loss.value(Z, problem.y))
     assert problem.at_zero == pytest.approx(expected, rel=1e-14)

@@ -109,6 +109,11 @@ class Entries:
         """The place of each entry's class among those that occur."""
         return np.repeat(np.arange(self.classes.size), np.diff(self.bounds[1]))
 
+    @cached_property
+    def offset(self) -> np.ndarray:
+        """Where the block of each class begins, where all have one, and the end."""
+        return np.append(0, np.cumsum(np.diff(self.bounds[1]) ** 2))
+
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
@@ -297,11 +302,9 @@ class Columns:
         """Whether BLAS is faster to G_U at all entries of k classes than a loop to those wanted."""
         return bool(4 * entries.u.size > self.data[0].shape[0] * k)
 
-    def blocks(
-        self, entries: Entries, bounds: np.ndarray, curvature_at: np.ndarray, offset: np.ndarray
-    ) -> np.ndarray:
+    def blocks(self, entries: Entries, curvature_at: np.ndarray) -> np.ndarray:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
-        (Xt,) = self.data
+        (Xt,), bounds, offset = self.data, entries.bounds[1], entries.offset
         out = np.empty(offset[-1])
         small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // max(1, Xt.shape[1])))
         starts = entries.feature * Xt.shape[1]
@@ -346,10 +349,9 @@ class Columns:
         H = np.empty((feature.size, feature.size)) if H is None else H
         _minus_products(Xt, feature, h, entries.code, unit, H)
         h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
-        offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
         here = Entries(feature, entries.klass, entries.u)
         columns = Columns((Xt,), self._gradient, self._pack)
-        class_blocks.add_blocks(H, columns.blocks(here, bounds, h, offset), offset, bounds)
+        class_blocks.add_blocks(H, columns.blocks(here, h), entries.offset, bounds)
         return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
