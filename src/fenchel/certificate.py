@@ -21,7 +21,8 @@ too, so that moving towards them keeps the equality. A few other features withou
 lam = 0 all are) are repaired together with it (:mod:`fenchel.free_features`). An equality holds to
 1e-12 of the mean size of its feature: so much times ``||U(j,:)||`` the bound may be off.
 
-Everything is float64 and computed afresh from U and V on the user's data.
+Everything is float64 and computed from U and V on the user's data. The one thing that may be known
+already is G_U, if :class:`~fenchel.full_gradient.FullGradient` has made it of the same numbers.
 """
 
 from __future__ import annotations
