@@ -155,12 +155,11 @@ class Problem:
     @cached_property
     def at_zero(self) -> float:
         """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
-        masses = np.bincount(self.y, weights=self.weights, minlength=self.k)
-        total, size = 0.0, max(1, ROW_ENTRIES // self.k)
-        for start in range(0, self._present.size, size):
+        losses, size = np.empty(self._present.size), max(1, ROW_ENTRIES // self.k)
+        for start in range(0, losses.size, size):
             some = self._present[start : start + size]
-            total += float(masses[some] @ self.loss.value(np.zeros((some.size, self.k)), some))
-        return total
+            losses[start : start + size] = self.loss.value(np.zeros((some.size, self.k)), some)
+        return float(self.weights @ losses[np.searchsorted(self._present, self.y)])
 
     def dual_at_zero(self) -> np.ndarray:
         """The V that belongs to U = 0, (n, k): without scores a row depends on its class alone."""
