@@ -258,3 +258,4 @@ def test_norms_of_columns_of_any_size(at_a_time: int, monkeypatch) -> None:
     weights = np.full(20, 0.05)
     expected = size * np.sqrt(weights @ (X / np.where(size > 0, size, 1.0)) ** 2)
     np.testing.assert_allclose(DenseDesign(X).column_norms(weights), expected, rtol=1e-13)
+    np.testing.assert_array_equal(DenseDesign(X[:, :2]).column_norms(weights)[1], 0.0)

@@ -21,7 +21,8 @@ too, so that moving towards them keeps the equality. A few other features withou
 lam = 0 all are) are repaired together with it (:mod:`fenchel.free_features`). An equality holds to
 1e-12 of the mean size of its feature: so much times ``||U(j,:)||`` the bound may be off.
 
-Everything is float64 and computed afresh from U and V on the user's data.
+Everything is float64 and computed from U and V on the user's data. The one thing that may be known
+already is G_U, if :class:`~fenchel.full_gradient.FullGradient` has made it of the same numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import scipy
 import scipy.sparse as sp
 
 from fenchel.free_features import ROUNDING, Repair
+from fenchel.kernels.labels import toward_labels
 from fenchel.problem import Matrix, Problem, dense
 
 #: Rows of V further from the simplex than this are a solver's mistake, not rounding.
@@ -40,6 +42,9 @@ SIMPLEX_TOLERANCE = 1e-6
 
 #: V' is pulled inside its constraints by this relative amount, beyond the rounding of G_U.
 SAFETY = 1e-13
+
+#: The distance from 1 to the next larger number.
+EPS = float(np.finfo(np.float64).eps)
 
 #: V' goes no further than this many times V - Y, whose rounding grows as much.
 FARTHEST = 1e3
@@ -149,7 +154,10 @@ def _into_ball(problem: Problem, U: Matrix) -> Matrix:
 
 
 def _onto_simplex(V: Matrix) -> Matrix:
-    """Divide the rows by their sums; refuse what is not close to the simplex."""
+    """Divide the rows by their sums; refuse what is not close to the simplex. Never V itself.
+
+    Rows that sum to one as far as can be told stay as they are: G_U may be known for them.
+    """
     values = V.data if sp.issparse(V) else V
     smallest = float(values.min()) if values.size else 0.0
     sums = _row_sums(V)
@@ -158,7 +166,10 @@ def _onto_simplex(V: Matrix) -> Matrix:
         raise ValueError(
             f"V is not a dual point: smallest entry {smallest:g}, row sums off by up to {off:g}."
         )
-    return sp.diags_array(1 / sums) @ V if sp.issparse(V) else V / sums[:, None]  # never V itself
+    one = off <= 0.5 * EPS * V.shape[1]  # no further away than such a sum is off by rounding
+    if sp.issparse(V):
+        return V.astype(np.float64) if one else sp.diags_array(1 / sums) @ V
+    return np.array(V, np.float64, order="C") if one else np.divide(V, sums[:, None], order="C")
 
 
 def _row_sums(V: Matrix) -> np.ndarray:
@@ -229,14 +240,10 @@ def _simplex_limit(problem: Problem, V: Matrix) -> float:
 
 def _mixed(s: float, V: Matrix, y: np.ndarray) -> np.ndarray:
     """``Y + s (V - Y)`` for some rows, as a new array."""
-    W = s * dense(V)
-    _add_labels(W, y, 1 - s)
+    V = dense(V)
+    W = np.empty(V.shape)
+    toward_labels(V, y, s, W)
     return W
-
-
-def _add_labels(W: np.ndarray, y: np.ndarray, amount: float) -> None:
-    rows = np.arange(y.size)
-    W[rows, y] = np.maximum(W[rows, y] + amount, 0.0)
 
 
 def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
@@ -247,6 +254,5 @@ def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
         W = (s * V + (1 - s) * Y).tocsr()
         np.maximum(W.data, 0.0, out=W.data)
         return W
-    V *= s
-    _add_labels(V, problem.y, 1 - s)
+    toward_labels(V, problem.y, s, V)
     return V

@@ -308,7 +308,7 @@ def _certify_start(problem: Problem, start: Start | None) -> _Best:
     zero = sp.csr_array((problem.d, problem.k))
     most = START_ENTRIES if problem.design.is_sparse else DENSE_ENTRIES
     if problem.n * problem.k <= most:
-        V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+        V = problem.dual_at_zero()
     else:  # the labels themselves: a dual point of value 0 that costs no memory
         V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),
                          shape=(problem.n, problem.k))  # fmt: skip

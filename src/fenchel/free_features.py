@@ -46,6 +46,8 @@ class Repair:
     @classmethod
     def of(cls, problem: Problem) -> Repair | None:
         """The repair of a problem, made once; None where there is nothing (or too much) to do."""
+        if not problem.has_free:
+            return None
         free = _free(problem)
         if too_many(problem) or free.size == int(problem.intercept):
             return None

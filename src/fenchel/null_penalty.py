@@ -104,7 +104,7 @@ def smallest_null_penalty(problem: Problem, max_time: float | None = None) -> fl
         masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
         V = np.broadcast_to(masses, (problem.n, problem.k))
         return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    V = problem.dual_at_zero()
     free = _free_entries(problem)
     if free is not None and problem.norm.q == 1:
         return _solve_game(problem, V, free, deadline)

@@ -203,7 +203,7 @@ def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None 
     """
     if not problem.loss.affine:
         return _unit(problem, "max")
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    V = problem.dual_at_zero()
     norms, c = problem.gradient_row_norms(V), problem.penalty_factor
     bound = _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
     searched = np.count_nonzero(c == 0.0) == problem.intercept and not PrimalDual.refuses(problem)

@@ -12,9 +12,10 @@ import scipy.sparse as sp
 
 from fenchel import validation
 from fenchel.class_means import ClassMeans
-from fenchel.common_part import CommonPart, rows_beside_common
+from fenchel.common_part import CommonPart, dear, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.design.rows import take_rows
+from fenchel.full_gradient import FullGradient
 from fenchel.geometry.norms import MixedNorm
 from fenchel.kernels.class_blocks import dense_residual
 from fenchel.kernels.sparse_products import largest_by_feature, largest_by_feature_of_rows
@@ -34,7 +35,7 @@ ROW_ENTRIES = 1 << 20
 SPARSE = 0.1
 
 #: What a problem has computed and keeps that does not depend on lam.
-INDEPENDENT = ("at_zero", "nonnegative", "_repair")
+INDEPENDENT = ("at_zero", "nonnegative", "_repair", "_full_gradient")
 
 #: An ndarray or a scipy sparse array: points of U and V come as either (scipy is not typed).
 Matrix: TypeAlias = Any
@@ -154,11 +155,21 @@ class Problem:
     @cached_property
     def at_zero(self) -> float:
         """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
-        total = 0.0
-        for rows in self.row_blocks():
-            y = self.y[rows]
-            total += float(self.weights[rows] @ self.loss.value(np.zeros((y.size, self.k)), y))
-        return total
+        losses, size = np.empty(self._present.size), max(1, ROW_ENTRIES // self.k)
+        for start in range(0, losses.size, size):
+            some = self._present[start : start + size]
+            losses[start : start + size] = self.loss.value(np.zeros((some.size, self.k)), some)
+        return float(self.weights @ losses[np.searchsorted(self._present, self.y)])
+
+    def dual_at_zero(self) -> np.ndarray:
+        """The V that belongs to U = 0, (n, k): without scores a row depends on its class alone."""
+        T = self.loss.argmax(np.zeros((self._present.size, self.k)), self._present)
+        return T[np.searchsorted(self._present, self.y)]
+
+    @cached_property
+    def _present(self) -> np.ndarray:
+        """The classes that have samples."""
+        return np.flatnonzero(np.bincount(self.y, minlength=self.k))
 
     def with_radius(self, radius: float | None) -> Problem:
         """The same data and penalty with another radius."""
@@ -268,6 +279,14 @@ class Problem:
         W[np.arange(self.n), self.y] -= self.weights
         return self.design.rmatmul(W)
 
+    @cached_property
+    def _full_gradient(self) -> FullGradient:
+        return FullGradient()
+
+    def full_gradient(self, V: np.ndarray) -> np.ndarray | None:
+        """G_U of dense data, (d, k) and not to be written to; None where it would be large."""
+        return self._full_gradient.at(self, V)
+
     def gradient_row_norms(self, V: Matrix, enough: np.ndarray | None = None) -> np.ndarray:
         """Dual norm of every row of G_U, in blocks of classes so that no (d, k) array is needed.
 
@@ -280,6 +299,11 @@ class Problem:
             if T is not None:  # the same in all samples of a class, and so is their product
                 return self.class_means.problem.gradient_row_norms(T, enough)
         q = self.norm.dual.q
+        if not sp.issparse(V) and not dear(self.design, self.k):
+            G = self.full_gradient(V)
+            if G is not None:
+                part = self.constrained_part(G)
+                return part.max(axis=1) if np.isinf(q) else np.linalg.norm(part, axis=1)
         classes, columns = np.arange(self.k), V
         if sp.issparse(V):
             columns = V.tocsc()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -10,7 +10,8 @@ from threadpoolctl import ThreadpoolController
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the libraries takes a while: once is enough
+    # looking for the libraries takes a while: once is enough
+    return ThreadpoolController().select(user_api="blas")
 
 
 def one_thread() -> AbstractContextManager:
@@ -18,4 +19,6 @@ def one_thread() -> AbstractContextManager:
 
     On a busy machine that is a factor of ten, since a waiting BLAS thread spins.
     """
-    return _controller().limit(limits=1, user_api="blas")
+    if all(library.num_threads == 1 for library in _controller().lib_controllers):
+        return nullcontext()  # to ask takes a tenth of the time
+    return _controller().limit(limits=1)

@@ -226,8 +226,10 @@ def test_scores_and_gradients_in_few_classes_are_those_in_all(monkeypatch) -> No
     assert columns.gradient_of_dense(Entries.empty(), problem, V).size == 0
 
 
+@pytest.mark.parametrize("few", [0, 1 << 16], ids=["some rows at a time", "at once"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_by_columns(dtype: type) -> None:
+def test_by_columns(dtype: type, few: int, monkeypatch) -> None:
+    monkeypatch.setattr("fenchel.design.dense.FEW_ENTRIES", few)
     X = np.random.default_rng(0).random((130, 7)).astype(dtype)
     found = by_columns(X)
     assert found.flags.c_contiguous

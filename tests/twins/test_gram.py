@@ -32,7 +32,7 @@ def test_blocks_of_any_size(n: int) -> None:
     entries = Entries(feature, klass, np.zeros(feature.size))
     offset = np.concatenate([[0], np.cumsum(np.square(sizes))])
     columns = Columns((np.ascontiguousarray(X.T),), None, None)
-    found = columns.blocks(entries, entries.bounds[1], curvature, offset)
+    found = columns.blocks(entries, curvature)
     for t, size in enumerate(sizes):
         M = X[:, feature[klass == t]]
         K = M.T @ (curvature[t][:, None] * M)

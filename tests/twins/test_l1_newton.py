@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf
 
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
@@ -15,11 +16,12 @@ from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.kernels.row_hessian import rearrange
 from fenchel.problem import Problem
 from fenchel.solvers import l1_model, packed_quadratic
+from fenchel.solvers.face import FaceMatrix
 from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian, Room
 from fenchel.solvers.linearised import linearised
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.proximal_newton import ProximalNewton
-from fenchel.solvers.working_set import Columns, Entries, full_gradient, violators
+from fenchel.solvers.working_set import Columns, Entries, many, violators
 from instances import BY_NAME
 from support import make_problem
 
@@ -192,15 +194,20 @@ def test_a_matrix_is_rearranged_in_its_own_room() -> None:
         np.testing.assert_array_equal(room[: size * size].reshape(size, size), expected)
 
 
-def test_a_hessian_grows_without_a_second_one() -> None:
-    """What numpy allocates on the way from 300 entries to 600 of 800 is far less than either."""
+@pytest.mark.parametrize("support", [2, 8], ids=["by sample", "by column"])
+def test_a_hessian_grows_without_a_second_one(support: int) -> None:
+    """What numpy allocates on the way from 300 entries to 600 of 1600 is far less than either."""
     rng = np.random.default_rng(1)
-    n, d, k = 50, 200, 4
+    n, d, k = 50, 200, 8
     columns, V, w = (
         Columns.of(make_design(rng.standard_normal((n, d)))),
-        rng.dirichlet(np.ones(k), n),
-        np.full(n, 1.0 / n),
+        np.zeros((n, k)),
+        rng.dirichlet(np.ones(n)),
     )
+    for i in range(n):
+        V[i, rng.permutation(k)[:support]] = rng.dirichlet(np.ones(support))
+    V[3], w[4] = np.eye(k)[1], 0.0  # no curvature, no weight
+    assert many(V) == (support == k)
     feature, klass = np.tile(np.arange(d), k), np.repeat(np.arange(k), d)
     few, more = (Entries(*(part[some] for part in (feature, klass, np.zeros(d * k)))) for some in
                  (np.sort(rng.permutation(d * k)[:size]) for size in (300, 600)))  # fmt: skip
@@ -258,7 +265,9 @@ def test_a_step_on_a_face_keeps_signs_and_lowers_the_model(damping: float) -> No
         free = rng.random(size) < 0.2
         d = np.linalg.solve(K, -slope)
         moved, product = np.empty(size), np.empty(size)
-        l1_newton.move_on_face(K, slope, now, d, free, 0.4, moved, product)
+        below = np.where(np.tri(size, k=-1) > 0, K, np.nan)  # no more of it is read
+        args = below, K.diagonal(), slope, now, d, free, 0.4
+        l1_newton.move_on_face(*args, moved, product)
         for t in l1_model._lengths(now, d, free):
             expected = l1_model.kept_signs(now, t * d, free) - now
             if (slope + 0.5 * K @ expected) @ expected <= 0.0:
@@ -433,9 +442,40 @@ def test_the_face_is_solved_whether_definite_or_not(definite: bool) -> None:
     A = rng.standard_normal((6, 6))
     K, b = A @ A.T if definite else A + A.T, rng.standard_normal(6)
     assert (np.linalg.eigvalsh(K).min() > 0) == definite
-    kept = K.copy()
-    np.testing.assert_allclose(l1_model._solve(K, b), np.linalg.solve(kept, b), rtol=1e-9)
-    np.testing.assert_array_equal(K, kept)  # it was used as room for the factor
+    matrix = FaceMatrix(K, np.arange(6))
+    for _ in range(2):  # with the factor that is there
+        np.testing.assert_allclose(matrix.solve(b), np.linalg.solve(K, b), rtol=1e-9)
+    below = np.tri(6, k=-1) > 0
+    np.testing.assert_array_equal(matrix.K[below], K[below])  # the rest is room for the factor
+    np.testing.assert_array_equal(matrix.diagonal, K.diagonal())
+
+
+@pytest.mark.parametrize("part", [0.0, 1.0], ids=["factored anew", "factor changed"])
+@pytest.mark.parametrize("definite", [False, True], ids=["indefinite", "definite"])
+def test_what_leaves_a_face_leaves_its_factor(definite: bool, part: float, monkeypatch) -> None:
+    """The first and the last row, neighbours, and more of them after that."""
+    monkeypatch.setattr("fenchel.solvers.face.FEW", part)
+    factored = []
+    monkeypatch.setattr(
+        "fenchel.solvers.face.dpotrf", lambda *a, **o: factored.append(1) or dpotrf(*a, **o)
+    )
+    rng = np.random.default_rng(1)
+    size = 40
+    A = rng.standard_normal((size, size))
+    H = A @ A.T + 1e-3 * np.eye(size) if definite else A + A.T
+    face = np.sort(rng.choice(size, 30, replace=False))
+    matrix = FaceMatrix(H, face)
+    for leave in ([], [0, 7, 8, 29], [3], [24], list(range(0, 24, 3))):
+        kept = np.setdiff1d(np.arange(face.size), leave)
+        matrix.keep(kept)
+        face = face[kept]
+        K, b = H[np.ix_(face, face)], rng.standard_normal(face.size)
+        np.testing.assert_allclose(matrix.solve(b), np.linalg.solve(K, b), rtol=1e-6)
+        if definite:
+            R = np.triu(matrix.K)
+            np.testing.assert_allclose(R.T @ R, K, atol=1e-12 * np.abs(K).max())
+    expected = 1 if definite and part > 0.0 else 5
+    assert len(factored) == expected
 
 
 def test_part_of_a_matrix_in_its_own_place() -> None:
@@ -462,9 +502,9 @@ def test_the_gradient_of_all_entries(at_label: float, order: str) -> None:
     X = np.array(rng.standard_normal((n, d)), order=order)
     problem = Problem.from_data(X, y, lam=0.1, sample_weight=rng.random(n))
     assert n_residuals(V, y) == np.count_nonzero(V - np.eye(k)[y])
-    np.testing.assert_allclose(full_gradient(problem, V), problem.gradient(V), atol=1e-15)
+    np.testing.assert_allclose(problem.full_gradient(V), problem.gradient(V), atol=1e-15)
     sparse = Problem.from_data(sp.csr_array(X), y, lam=0.1)
-    assert full_gradient(sparse, V) is None
+    assert sparse.full_gradient(V) is None
 
 
 @pytest.mark.parametrize(

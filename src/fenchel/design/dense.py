@@ -23,18 +23,21 @@ TINY = 1e-200
 #: Where a sparse U has coefficients of at most this part of the features, the others are not read.
 FEW_FEATURES = 0.1
 
-#: Rows that are transposed together: their columns are written in whole cache lines.
-TRANSPOSED = 64
+#: Rows that are transposed together: their columns are written in whole cache lines. Arrays of few
+#: entries stay in the cache, and numpy's own way is the faster one.
+TRANSPOSED, FEW_ENTRIES = 64, 1 << 16
 
 
 def by_columns(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``X.T`` in memory order, a copy where it must be; numpy's own takes four times as long.
+    """``X.T`` in memory order, a copy where it must be; numpy's own takes up to four times as long.
 
     Where ``out`` is given, it is made there.
     """
     if out is None:
         if X.flags.f_contiguous:
             return X.T
+        if X.size <= FEW_ENTRIES:
+            return np.ascontiguousarray(X.T)
         out = np.empty((X.shape[1], X.shape[0]), X.dtype)
     for start in range(0, X.shape[0], TRANSPOSED):
         out[:, start : start + TRANSPOSED] = X[start : start + TRANSPOSED].T
@@ -116,6 +119,8 @@ class DenseDesign(Design):
         largest = np.zeros(columns.size)
         for _, block in self._blocks(whole=False):
             np.maximum(largest, np.abs(block[:, columns]).max(axis=0), out=largest)
+        if not largest.any():
+            return largest
         scale = np.where(largest > 0, largest, 1.0)
         total = np.zeros(columns.size)
         for rows, block in self._blocks(whole=False):

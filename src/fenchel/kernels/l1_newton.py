@@ -9,11 +9,13 @@ the classes share. Positions p stand for the (sample, class) pairs with curvatur
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import mirror, weighted_products
-from fenchel.kernels.primitives import empty, floats, larger, smaller, square
+from fenchel.kernels.primitives import empty, floats, larger, smaller, square, zeros
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
@@ -371,9 +373,51 @@ def put_back(K, diagonal):
         K[e, e] = diagonal[e]
 
 
+@kernel(fastmath={"contract", "nsz"})
+def leave_out(K, kept):
+    """Let the factor R, ``R^T R = K`` from the diagonal on, be right for what is kept of K.
+
+    Without row j of R, those behind it have to make up for ``R_j^T R_j``: a rotation with what is
+    left of R_j takes it into one after the other. From the last that leaves to the first.
+    """
+    size = K.shape[0]
+    stays, x = zeros(size, np.int64), floats(size)
+    for a in kept:
+        stays[a] = 1
+    for j in range(size - 1, -1, -1):
+        if stays[j] == 1:
+            continue
+        for i in range(j + 1, size):
+            x[i] = K[j, i]
+        for k in range(j + 1, size):
+            if stays[k] == 0:
+                continue
+            length = math.sqrt(K[k, k] * K[k, k] + x[k] * x[k])
+            c, s = K[k, k] / length, x[k] / length
+            K[k, k] = length
+            row, rest = K[k, k + 1 :], x[k + 1 :]
+            for i in range(row.size):
+                a, b = row[i], rest[i]
+                row[i] = c * a + s * b
+                rest[i] = c * b - s * a
+
+
+@helper(fastmath={"reassoc", "contract", "nsz"})
+def _times_lower(K, diagonal, x, out):
+    """``out = K x`` for the symmetric K with this diagonal, of what is below it."""
+    for e in range(x.size):
+        row, total, own = K[e, :e], diagonal[e] * x[e], x[e]
+        for f in range(row.size):
+            total += row[f] * x[f]
+            out[f] += row[f] * own
+        out[e] = total
+
+
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def move_on_face(K, slope, now, d, free, shorter, moved, product):
+def move_on_face(K, diagonal, slope, now, d, free, shorter, moved, product):
     """A step t d from ``now`` at which ``<slope, s> + s^T K s / 2`` falls, and K times it.
+
+    Of K what is below the diagonal is read, and the diagonal that is given.
 
     What would change its sign and is not free to stops at zero. t is 1, or shorter by that factor
     and again, the last one being the first change of a sign: up to there the model falls. Where K
@@ -389,14 +433,10 @@ def move_on_face(K, slope, now, d, free, shorter, moved, product):
         for e in range(d.size):
             new = now[e] + t * d[e]
             moved[e] = (new if free[e] or new * now[e] > 0.0 else 0.0) - now[e]
+        _times_lower(K, diagonal, moved, product)
         model = 0.0
         for e in range(d.size):
-            row = K[e]
-            total = 0.0
-            for f in range(row.size):
-                total += row[f] * moved[f]
-            product[e] = total
-            model += (slope[e] + 0.5 * total) * moved[e]
+            model += (slope[e] + 0.5 * product[e]) * moved[e]
         if model <= 0.0 or t == last:
             return
         t *= shorter

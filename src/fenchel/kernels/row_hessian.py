@@ -10,7 +10,7 @@ import numpy as np
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import mirror
-from fenchel.kernels.primitives import empty, larger, matrix, smaller, zeros
+from fenchel.kernels.primitives import empty, floats, larger, matrix, smaller, zeros
 
 #: The values of so many samples at a time are gathered.
 AT_A_TIME = 128
@@ -268,3 +268,46 @@ def grow_row_hessian(
     for e in fresh:
         for f in range(H.shape[0]):
             H[f, e] = H[e, f]
+
+
+@kernel(fastmath={"contract", "nsz", "reassoc"})
+def grow_dense_hessian(
+    Xt: np.ndarray,
+    Ht: np.ndarray,
+    weights: np.ndarray,
+    feature: np.ndarray,
+    classes: np.ndarray,
+    bounds: np.ndarray,
+    fresh: np.ndarray,
+    at: np.ndarray,
+    H: np.ndarray,
+) -> None:
+    """The same for an h without many zeros, given by class: ``Ht`` is (k, n).
+
+    Row e = (j, l) of H is ``sum_i weights_i x_ij (diag(h_i) - h_i h_i^T / sum(h_i))_lm x_i``: for
+    each class m a vector over the samples, and its products with columns of X.
+    """
+    part, own, r = floats(weights.size), floats(weights.size), floats(weights.size)
+    for i in range(part.size):
+        part[i] = 0.0
+    for l in range(Ht.shape[0]):
+        h = Ht[l]
+        for i in range(part.size):
+            part[i] += h[i]
+    for i in range(part.size):
+        part[i] = 1.0 / part[i] if part[i] > 0.0 else 0.0
+    for t in range(classes.size):
+        h = Ht[classes[t]]
+        for e in fresh[at[t] : at[t + 1]]:
+            x = Xt[feature[e]]
+            for i in range(own.size):
+                own[i] = weights[i] * h[i] * x[i]
+            for s in range(classes.size):
+                g, same = Ht[classes[s]], 1.0 if s == t else 0.0
+                for i in range(r.size):
+                    r[i] = own[i] * (same - g[i] * part[i])
+                for f in range(bounds[s], bounds[s + 1]):
+                    z, total = Xt[feature[f]], 0.0
+                    for i in range(r.size):
+                        total += z[i] * r[i]
+                    H[e, f] = H[f, e] = total

@@ -189,7 +189,7 @@ def _largest_multiplier(problem: Problem) -> float:
     bound = problem.at_zero / problem.radius_bound()
     if problem.n * problem.k > DENSE_ENTRIES:
         return bound
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    V = problem.dual_at_zero()
     excess = float((problem.gradient_row_norms(V) - problem.lam * problem.penalty_factor).max())
     if excess <= 0.0 and problem.lam == 0.0:
         return bound  # some penalty has to be there

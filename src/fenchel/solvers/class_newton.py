@@ -96,9 +96,8 @@ class Blocks:
         if not columns.sparse:
             curvature = np.empty((classes.size, problem.n))
             curvature_by_class(h, scale, *args, classes, LEAST, smooth, curvature)
-            offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
-            values = columns.blocks(entries, bounds, curvature, offset)
-            step = partial(kernels.class_steps, values, offset, bounds)
+            values = columns.blocks(entries, curvature)
+            step = partial(kernels.class_steps, values, entries.offset, bounds)
             return cls(step, 2.0 * SWEEPS * columns.stored(entries))
         part = np.empty(problem.n)
         kernels.one_over_row_sums(h, part)

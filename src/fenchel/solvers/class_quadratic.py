@@ -35,8 +35,8 @@ class ClassQuadratic:
         shape = classes.size, self.Xt.shape[1]
         _, W, S = curvature_everywhere(h, weights, classes)
         self.W, self.S = W.reshape(shape), S.reshape(shape)
-        self.offset = np.concatenate([[0], np.cumsum(np.diff(self.bounds) ** 2)])
-        self.K = columns.blocks(entries, self.bounds, self.W * (1.0 - self.S), self.offset)
+        self.offset = entries.offset
+        self.K = columns.blocks(entries, self.W * (1.0 - self.S))
 
     @staticmethod
     def suits(columns: Columns, entries: Entries) -> bool:

@@ -11,8 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from fenchel.design.dense import by_columns
 from fenchel.kernels.row_hessian import (
     change_row_hessian,
+    grow_dense_hessian,
     grow_row_hessian,
     rearrange,
     row_work,
@@ -87,7 +89,10 @@ class KeptHessian:
             fresh = np.flatnonzero(place < 0)
             at = np.searchsorted(fresh, bounds)
             rearrange(room.array, self.entries.u.size, place)
-            grow_row_hessian(Xt, self.h, *args, fresh, at, H)
+            if many(self.h):
+                grow_dense_hessian(Xt, by_columns(self.h), *args, fresh, at, H)
+            else:
+                grow_row_hessian(Xt, self.h, *args, fresh, at, H)
         change_row_hessian(Xt, h, self.h, *args, H)
         return KeptHessian(entries, h, H, self.exact)
 

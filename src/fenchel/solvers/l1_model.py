@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from fenchel.kernels import l1_newton as kernels
+from fenchel.solvers.face import FaceMatrix
 
 #: The Hessian of a small working set is formed when that takes at most so many multiplications.
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
@@ -179,23 +179,20 @@ def _minimise_on_face(
     bring back what has just left.
     """
     face = np.flatnonzero((v != 0.0) | free)
-    K, now, free = np.empty((face.size, face.size)), v[face], free[face]
-    kernels.submatrix(H, face, K)
+    now, free = v[face], free[face]
+    matrix = FaceMatrix(H, face)
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
     for _ in range(SOLVES if face.size else 0):
-        moved, product = np.empty(face.size), np.empty(face.size)
-        kernels.move_on_face(K, slope, now, _solve(K, -slope), free, SHORTER, moved, product)
+        moved, product = matrix.move(slope, now, matrix.solve(-slope), free, SHORTER)
         now += moved
         slope += product
         change[face] = now - v[face]
         kept = np.flatnonzero((now != 0.0) | free)
         if kept.size in (0, face.size):
             break
-        smaller = K.ravel()[: kept.size**2].reshape(kept.size, kept.size)  # no second matrix
-        kernels.submatrix(K, kept, smaller)
-        face, K, now = face[kept], smaller, now[kept]
-        slope, free = slope[kept], free[kept]
+        matrix.keep(kept)
+        face, now, slope, free = face[kept], now[kept], slope[kept], free[kept]
     return change
 
 
@@ -210,19 +207,6 @@ def _lengths(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> Iterator[float
         yield t
         t *= SHORTER
     yield last
-
-
-def _solve(K: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``K^-1 b`` by Cholesky, or by elimination where rounding took K's definiteness.
-
-    The factor takes the place of K above the diagonal, where K is put back afterwards: K can be the
-    largest array of a fit, and a copy of it would cost more time.
-    """
-    kept = K.diagonal().copy()
-    # K is symmetric: LAPACK reads its transpose
-    _, x, info = dposv(K.T, b, lower=1, overwrite_a=1)
-    kernels.put_back(K, kept)
-    return x if info == 0 else np.linalg.solve(K, b)
 
 
 def _first_sign_change(old: np.ndarray, d: np.ndarray, free: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from fenchel.solvers.class_scores import ClassScores
 from fenchel.solvers.kept_hessian import KeptHessian, Room
 from fenchel.solvers.l1_model import BLAS_SIZE, BLAS_WORK
 from fenchel.solvers.packed_quadratic import PackedQuadratic
-from fenchel.solvers.working_set import Columns, Entries, full_gradient, many
+from fenchel.solvers.working_set import Columns, Entries, many
 
 #: The centre moves when the inner error is this part of what smoothing costs.
 INNER = 1.0
@@ -139,7 +139,7 @@ class State:
     def know_gradient(self) -> None:
         """Compute all of G_U at V, where that is done at once and has not been yet."""
         if self.gradient is None:
-            self.gradient = full_gradient(self.problem, self.V)
+            self.gradient = self.problem.full_gradient(self.V)
 
     def _with_penalty(self, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """What ``subgradient`` returns for this G_U on the working set."""

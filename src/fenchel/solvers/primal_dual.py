@@ -254,7 +254,7 @@ class PrimalDual(PenalisedSolver):
 
 def moving_classes(problem: Problem) -> int:
     """The number of classes in which some coefficient with a penalty wants to leave zero."""
-    V = problem.loss.argmax(np.zeros((problem.n, problem.k)), problem.y)
+    V = problem.dual_at_zero()
     feature, klass, _, _ = violators(problem, V, problem.d * problem.k)
     penalised = problem.lam * problem.penalty_factor[feature] > 0.0
     return int(np.unique(klass[penalised]).size)

@@ -295,7 +295,7 @@ class ProximalNewton(PenalisedSolver):
             V, left = linearised(problem, state.columns, here.entries, s, here.V)
             if left > LEFT * problem.n or (here is not state and not left):
                 break
-            feature, klass, excess, _ = violators(problem, V, limit)
+            feature, klass, excess, _ = violators(problem, V, limit, problem.full_gradient(V))
             if excess.size == 0 or excess.max() <= close:
                 break
             if left:
@@ -419,7 +419,8 @@ class ProximalNewton(PenalisedSolver):
         entries = state.entries
         error, g, penalty = state.subgradient()
         goal = self._goal(state, error)
-        before, nonzero, n_steps = state.objective(), entries.u != 0.0, 0
+        before = value = state.objective()
+        nonzero, n_steps = entries.u != 0.0, 0
         if not state.columns.sparse:
             (Xt,) = state.columns.data
             state.scores = ClassScores.of(
@@ -431,14 +432,14 @@ class ProximalNewton(PenalisedSolver):
             if progress.blocks is None:
                 V = state.V if state.scores is None else state.scores.V
                 progress.blocks = Blocks.of(state.problem, state.columns, entries, V, state.eta)
-            found = self._class_step(state, progress, g, penalty)
+            found = self._class_step(state, progress, g, penalty, value)
             if found is None:
                 break
-            s, quadratic = found
+            s, quadratic, value = found
             entries.u = entries.u + s
             n_steps += 1
             error, new, _ = state.subgradient()
-            progress.stepped(state.objective(), float((new - g) @ s), quadratic)
+            progress.stepped(value, float((new - g) @ s), quadratic)
             g = new
         if state.scores is not None:
             state.scores.restore(state.Z, state.V)
@@ -451,17 +452,17 @@ class ProximalNewton(PenalisedSolver):
         progress.looked(before - state.objective(), settled, cost, newton)
 
     def _class_step(
-        self, state: State, progress: Progress, g: np.ndarray, penalty: np.ndarray
-    ) -> tuple[np.ndarray, float] | None:
-        """A step on every class and its s^T K s; Z and V go along. None where nothing is gained.
+        self, state: State, progress: Progress, g: np.ndarray, penalty: np.ndarray, start: float
+    ) -> tuple[np.ndarray, float, float] | None:
+        """A step on every class, its s^T K s and the objective there; Z and V go along.
 
-        The very first step has no quotient to go by: its length is the best of a few.
+        None where nothing is gained; ``start`` is the objective before. The very first step has no
+        quotient to go by: its length is the best of a few.
         """
         blocks, below = progress.blocks, state.penalties[1]
         assert blocks is not None
         s, gone = np.empty_like(g), np.zeros_like(g)
-        first = not progress.values
-        start = best = state.objective()
+        first, best = not progress.values, start
         while progress.scale <= SCALES[1]:
             state.work += blocks.work
             quadratic = blocks.step(progress.scale, g, state.entries.u, penalty, below, s)
@@ -475,7 +476,7 @@ class ProximalNewton(PenalisedSolver):
                 progress.values.append(start)
                 progress.scale /= SHORTER
             elif not first and progress.accepts(value, quadratic):
-                return s, quadratic
+                return s, quadratic, value
             else:
                 best = min(best, value)
                 progress.scale *= SHORTER

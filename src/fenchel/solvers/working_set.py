@@ -110,6 +110,11 @@ class Entries:
         """The place of each entry's class among those that occur."""
         return np.repeat(np.arange(self.classes.size), np.diff(self.bounds[1]))
 
+    @cached_property
+    def offset(self) -> np.ndarray:
+        """Where the block of each class begins, where all have one, and the end."""
+        return np.append(0, np.cumsum(np.diff(self.bounds[1]) ** 2))
+
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
@@ -243,7 +248,7 @@ class Columns:
         return V.size >= LARGE or many(V) or MISSES * self.stored(entries) < V.size
 
     def reads_all(self, entries: Entries, k: int) -> bool:
-        """Whether G_U at the entries is better taken from all of it (:func:`full_gradient`)."""
+        """Whether G_U at the entries is better taken from all of it (``Problem.full_gradient``)."""
         return not self.sparse and MOST_LEFT_OUT * entries.u.size > self.data[0].shape[0] * k
 
     def product(self, entries: Entries, values: np.ndarray, k: int) -> np.ndarray:
@@ -298,11 +303,9 @@ class Columns:
         """Whether BLAS is faster to G_U at all entries of k classes than a loop to those wanted."""
         return bool(4 * entries.u.size > self.data[0].shape[0] * k)
 
-    def blocks(
-        self, entries: Entries, bounds: np.ndarray, curvature_at: np.ndarray, offset: np.ndarray
-    ) -> np.ndarray:
+    def blocks(self, entries: Entries, curvature_at: np.ndarray) -> np.ndarray:
         """``M diag(curvature_at[t]) M^T`` for every class t, M its features in dense data."""
-        (Xt,) = self.data
+        (Xt,), bounds, offset = self.data, entries.bounds[1], entries.offset
         out = np.empty(offset[-1])
         small = max(SMALL_BLOCK, min(CACHED_BLOCK, CACHED // max(1, Xt.shape[1])))
         starts = entries.feature * Xt.shape[1]
@@ -347,10 +350,9 @@ class Columns:
         H = np.empty((feature.size, feature.size)) if H is None else H
         _minus_products(Xt, feature, h, entries.code, unit, H)
         h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
-        offset = np.concatenate([[0], np.cumsum(np.diff(bounds) ** 2)])
         here = Entries(feature, entries.klass, entries.u)
         columns = Columns((Xt,), self._gradient, self._pack)
-        class_blocks.add_blocks(H, columns.blocks(here, bounds, h, offset), offset, bounds)
+        class_blocks.add_blocks(H, columns.blocks(here, h), entries.offset, bounds)
         return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
@@ -443,8 +445,7 @@ def violators(
     s : the largest s <= 1 for which ``s |G_U(j,l)| <= lam c_j`` wherever c_j > 0.
     """
     if gradient is not None:
-        feature, klass, excess, scale = _beyond(problem, gradient)
-        return *_worst(feature, klass, excess, limit), scale
+        return _beyond(problem, gradient, limit)
     bound = problem.lam * problem.penalty_factor[:, None]
     if isinstance(problem.design, SparseDesign) and few(V):
         csc, part = problem.design.csc, np.zeros(problem.k)
@@ -484,37 +485,29 @@ def violators(
             scale = min(scale, s)
             found.append(_worst(feature, klass + start, over, limit))
             continue
-        feature, klass, over, s = _beyond(problem, (common or problem.design).rmatmul(R))
+        feature, klass, over, s = _beyond(problem, (common or problem.design).rmatmul(R), limit)
         scale = min(scale, s)
-        found.append(_worst(feature, klass + start, over, limit))
+        found.append((feature, klass + start, over))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return *_worst(feature, klass, excess, limit), scale
 
 
-def _beyond(problem: Problem, G: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """What is violated in some classes, and the scale, as from :func:`violators`."""
-    part, bound = problem.constrained_part(G), problem.lam * problem.penalty_factor[:, None]
-    beyond = np.flatnonzero(part > bound)  # numpy finds places in two dimensions far more slowly
-    feature, klass = np.divmod(beyond, part.shape[1])
-    over, allowed = part.ravel()[beyond], bound[feature, 0]
-    scale = float((allowed / over).min(where=allowed > 0, initial=1.0))
-    return feature, klass, over - allowed, scale
-
-
-def full_gradient(problem: Problem, V: np.ndarray) -> np.ndarray | None:
-    """G_U of dense data, (d, k): row by row where V - Y has few non-zeros, else by BLAS.
-
-    None where X is sparse, or G_U large.
-    """
-    X, y = problem.design.X, problem.y
-    if problem.design.is_sparse or problem.k * max(problem.d, problem.n) > BLOCK_ENTRIES:
-        return None
-    plain = X.dtype == np.float64 and X.flags.c_contiguous
-    if plain and class_blocks.n_residuals(V, y) < MANY * V.size:
-        G = np.zeros((problem.k, problem.d))
-        class_blocks.add_row_products(X, V, y, problem.weights, G)
-        return G.T
-    return problem.design.rmatmul(residual(problem, V, 0, problem.k))
+def _beyond(
+    problem: Problem, G: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The worst of what is violated in some classes, and the scale, as from :func:`violators`."""
+    part, bound = problem.constrained_part(G), problem.lam * problem.penalty_factor
+    largest = part.max(axis=1)
+    some = (largest > bound) & (bound > 0.0)
+    scale = float((bound[some] / largest[some]).min(initial=1.0))
+    part -= bound[:, None]
+    excess = part.ravel()
+    beyond = np.flatnonzero(excess > 0.0)  # numpy finds places in two dimensions far more slowly
+    excess = excess[beyond]
+    if beyond.size > limit:  # first, because division takes long
+        keep = _largest(excess, limit)
+        beyond, excess = beyond[keep], excess[keep]
+    return *np.divmod(beyond, part.shape[1]), excess, scale
 
 
 def few(V: np.ndarray) -> bool:
@@ -548,6 +541,11 @@ def _worst(
     feature: np.ndarray, klass: np.ndarray, excess: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if excess.size > limit:
-        keep = np.argpartition(excess, excess.size - limit)[excess.size - limit :]
+        keep = _largest(excess, limit)
         feature, klass, excess = feature[keep], klass[keep], excess[keep]
     return feature, klass, excess
+
+
+def _largest(values: np.ndarray, limit: int) -> np.ndarray:
+    """The places of the so many largest."""
+    return np.argpartition(values, values.size - limit)[values.size - limit :]
