@@ -197,14 +197,14 @@ def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
 @pytest.mark.parametrize(
     ("d", "support", "iteration", "patience"),
     [
-        (100, 1, 900, 40),  # cheap products, no end to them all the same
-        (1_000_000, 1, 900, 16),
-        (80_000_000, 1, 900, 10),
-        (80_000_000, 0, 300, 120),
-        (80_000_000, 0, 900, 300),
-        (100, 4, 900, 40 + 2 * 15**3 // 2000),  # 15 equations between scores
-        (10, 4, 900, 40 + 2 * 15**3 // 200),
-        (10, 3, 900, 40 + 2 * 10**3 // 200),
+        (100, 1, 900, 30),  # cheap products, no end to them all the same
+        (80_000, 1, 900, 14),
+        (1_000_000, 1, 900, 10),
+        (1_000_000, 0, 300, 120),
+        (1_000_000, 0, 900, 300),
+        (10, 3, 900, 30 + 5 * 80**3 // 168_400),  # 80 equations between scores
+        (10, 4, 900, 30 + 5 * 120**3 // 168_400),
+        (100, 4, 900, 30 + 5 * 120**3 // 244_000),
     ],
 )
 def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
@@ -212,12 +212,12 @@ def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
 ) -> None:
     """The longer, the cheaper its products are and the more coefficients the solution has."""
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(5, 30)), rng.integers(0, 4, 5)
+    X, y = rng.normal(size=(40, 30)), rng.integers(0, 4, 40)
     problem = Problem.from_data(X, y, loss="hinge", lam=1e-3, classes=np.arange(4))
     monkeypatch.setattr(Problem, "d", d)
     solver, handed = PrimalDual(), []
     monkeypatch.setattr(ProximalNewton, "init", lambda *arguments: handed.append(1))
-    V = np.zeros((5, 4))
+    V = np.zeros((40, 4))
     V[:, :support] = 1.0  # no more than its non-zeros matters
     for since in (patience - 1, patience):
         point = SimpleNamespace(U=np.zeros((30, 4)), V=V)
@@ -229,14 +229,10 @@ def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
 
 
 def test_patience_has_an_end_where_no_hessian_would_be_formed(monkeypatch) -> None:
-    problem = make_problem(TAKEN[0])
-    V = np.ones((problem.n, problem.k))
-    monkeypatch.setattr(primal_dual, "BLAS_SIZE", 10)
-    assert solution_size(V) > 10
-    limited = PrimalDual._patience(problem, 1, V)
-    assert limited == 40 + 2 * 10**3 // (problem.n * problem.d * problem.k)
-    monkeypatch.setattr(primal_dual, "BLAS_SIZE", 11)
-    assert PrimalDual._patience(problem, 1, V) > limited
+    problem, V = SimpleNamespace(n=40, d=10, k=4), np.ones((40, 4))
+    monkeypatch.setattr(primal_dual, "BLAS_SIZE", 100)
+    assert solution_size(V) == 120
+    assert PrimalDual._patience(problem, 1, V) == 30 + 5 * 100**3 // 168_400
 
 
 def noise(n: int, d: int, k: int) -> dict:

@@ -28,11 +28,15 @@ DENSE_ENTRIES = 1 << 25
 #: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
 FEW_CLASSES = 0.25
 
-#: Hybrid gradient goes on as long as the gap halves within so many of its iterations as make
-#: products of so many multiplications, within bounds, and of so many times the cube of the size of
-#: the solution: what a Newton iteration costs. Where V is sparse, an iteration costs less than two
-#: dense products, and they may be a third of all: the last digits take longer.
-PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 40), 5 << 26, 2, 120
+#: Hybrid gradient goes on as long as the gap halves within so many of its iterations as take so many
+#: multiplications, within bounds, and so many times the cube of the size of the solution: what a
+#: Newton iteration costs. Where V is sparse they cost less, and may be a third of all: the last
+#: digits take longer.
+PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 30), 15 << 26, 5, 120
+
+#: What an entry of V and of U cost in an iteration of hybrid gradient besides the products, in
+#: multiplications of these.
+ENTRY_OF_V, ENTRY_OF_U = 1000, 170
 
 #: A rough point, of a larger gap than this in parts of P(0), has many coefficients that are zero in
 #: the solution, and Newton steps cost the more the larger their working set. What is smaller than
@@ -203,10 +207,11 @@ class PrimalDual(PenalisedSolver):
     @staticmethod
     def _patience(problem: Problem, iteration: int, V: np.ndarray) -> int:
         """The iterations in which hybrid gradient has to halve the gap."""
-        product = problem.n * problem.d * problem.k
+        n, d, k = problem.n, problem.d, problem.k
+        work = n * d * k + ENTRY_OF_V * n * k + ENTRY_OF_U * d * k
         least, most = PATIENCE
-        patience = min(max(PATIENCE_WORK // product, least), most)
-        patience += PATIENCE_CUBES * min(solution_size(V), BLAS_SIZE) ** 3 // product
+        patience = min(max(PATIENCE_WORK // work, least), most)
+        patience += PATIENCE_CUBES * min(solution_size(V), BLAS_SIZE) ** 3 // work
         if np.count_nonzero(V) < SPARSE * V.size:
             patience = max(patience, PATIENCE_SPARSE, iteration // 3)
         return patience
