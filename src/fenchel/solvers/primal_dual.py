@@ -28,9 +28,9 @@ DENSE_ENTRIES = 1 << 25
 #: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
 FEW_CLASSES = 0.25
 
-#: Hybrid gradient goes on as long as the gap halves within so many of its iterations as take so many
-#: multiplications, within bounds, and so many times the cube of the size of the solution: what a
-#: Newton iteration costs. Where V is sparse they cost less, and may be a third of all: the last
+#: Hybrid gradient goes on as long as the gap halves within so many of its iterations as take so
+#: many multiplications, within bounds, and so many times the cube of the size of the solution: what
+#: a Newton iteration costs. Where V is sparse they cost less, and may be a third of all: the last
 #: digits take longer.
 PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 30), 15 << 26, 5, 120
 
