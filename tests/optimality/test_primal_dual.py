@@ -19,6 +19,7 @@ from fenchel.kernels.simplex import project_rows
 from fenchel.losses import Hinge
 from fenchel.null_penalty import smallest_null_penalty
 from fenchel.problem import Problem
+from fenchel.solvers import primal_dual
 from fenchel.solvers.base import Start
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
@@ -29,6 +30,7 @@ from fenchel.solvers.primal_dual import (
     PrimalDual,
     State,
     _pruned,
+    solution_size,
 )
 from fenchel.solvers.proximal_newton import AGAIN, ProximalNewton
 from fenchel.solvers.working_set import violators
@@ -193,26 +195,30 @@ def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("d", "sparse", "iteration", "patience"),
+    ("d", "support", "iteration", "patience"),
     [
-        (100, False, 900, 40),  # cheap products, no end to them all the same
-        (1_000_000, False, 900, 20),
-        (80_000_000, False, 900, 10),
-        (80_000_000, True, 300, 120),
-        (80_000_000, True, 900, 300),
+        (100, 1, 900, 30),  # cheap products, no end to them all the same
+        (80_000, 1, 900, 14),
+        (1_000_000, 1, 900, 10),
+        (1_000_000, 0, 300, 120),
+        (1_000_000, 0, 900, 300),
+        (10, 3, 900, 30 + 5 * 80**3 // 168_400),  # 80 equations between scores
+        (10, 4, 900, 30 + 5 * 120**3 // 168_400),
+        (100, 4, 900, 30 + 5 * 120**3 // 244_000),
     ],
 )
-def test_hybrid_gradient_is_left_the_sooner_the_dearer_its_products(
-    d: int, sparse: bool, iteration: int, patience: int, monkeypatch
+def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
+    d: int, support: int, iteration: int, patience: int, monkeypatch
 ) -> None:
+    """The longer, the cheaper its products are and the more coefficients the solution has."""
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(5, 30)), rng.integers(0, 4, 5)
+    X, y = rng.normal(size=(40, 30)), rng.integers(0, 4, 40)
     problem = Problem.from_data(X, y, loss="hinge", lam=1e-3, classes=np.arange(4))
     monkeypatch.setattr(Problem, "d", d)
     solver, handed = PrimalDual(), []
     monkeypatch.setattr(ProximalNewton, "init", lambda *arguments: handed.append(1))
-    V = np.eye(4)[[0] * 5] if sparse else np.full((5, 4), 0.25)
-    V[1:] *= not sparse
+    V = np.zeros((40, 4))
+    V[:, :support] = 1.0  # no more than its non-zeros matters
     for since in (patience - 1, patience):
         point = SimpleNamespace(U=np.zeros((30, 4)), V=V)
         inner = SimpleNamespace(iteration=iteration, gap=1e-3, now=point)
@@ -220,6 +226,43 @@ def test_hybrid_gradient_is_left_the_sooner_the_dearer_its_products(
         state = State(problem, method, inner, reference=1e-3, since=iteration - since)
         solver._hand_over_in_time(state)
         assert len(handed) == (since == patience)
+
+
+def test_patience_has_an_end_where_no_hessian_would_be_formed(monkeypatch) -> None:
+    problem, V = SimpleNamespace(n=40, d=10, k=4), np.ones((40, 4))
+    monkeypatch.setattr(primal_dual, "BLAS_SIZE", 100)
+    assert solution_size(V) == 120
+    assert PrimalDual._patience(problem, 1, V) == 30 + 5 * 100**3 // 168_400
+
+
+def noise(n: int, d: int, k: int) -> dict:
+    """Labels that have nothing to do with X: as many coefficients as samples, or more."""
+    return {"X": np.random.default_rng(0).standard_normal((n, d)), "y": np.arange(n) % k}
+
+
+def test_a_rough_dual_point_tells_the_size_of_the_solution() -> None:
+    data = noise(100, 1000, 4)
+    solution = fenchel.solve(**data, lam=1e-2, tol=1e-8)
+    problem = Problem.from_data(**data, lam=1e-2)
+    solver = HybridGradient()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    solver.advance(state, 2 * LOOK)
+    assert state.gap > 0.02 * problem.at_zero
+    size = np.count_nonzero(solution.U)
+    assert 0.85 * size <= solution_size(state.now.V) <= 1.15 * size
+    assert np.count_nonzero(solver.points(state)[0].U) > 2 * size
+    assert solution_size(np.zeros((3, 2))) == 0
+
+
+def test_noise_with_many_coefficients_is_left_to_hybrid_gradient() -> None:
+    """Newton steps on hundreds of entries cost far more, and their note says what they are for."""
+    data = noise(200, 600, 5)
+    rough = fenchel.solve(**data, lam=1e-2, tol=1e-3)
+    assert not any("Newton" in record.note for record in rough.history)
+    fine = fenchel.solve(**data, lam=1e-2, tol=1e-7)
+    (note,) = (record.note for record in fine.history if "Newton" in record.note)
+    assert "for about" in note
+    assert fine.status == "converged"
 
 
 def test_steps_on_single_classes_begin_again_along_a_path_of_sparse_data() -> None:

@@ -14,6 +14,7 @@ from fenchel.solvers.ball import BallMultiplier
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
+from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.of_class_means import OfClassMeans
 from fenchel.solvers.penalised import PenalisedSolver
@@ -27,11 +28,15 @@ DENSE_ENTRIES = 1 << 25
 #: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
 FEW_CLASSES = 0.25
 
-#: Hybrid gradient goes on as long as the gap halves within so many of its iterations. Where V is
-#: not sparse, each of them costs two dense products: as many as make products of so many
-#: multiplications, within bounds. Where it is, they may be a third of all: the last digits take
-#: longer.
-PATIENCE, PATIENCE_WORK, PATIENCE_SPARSE = (10, 40), 3 << 27, 120
+#: Hybrid gradient goes on as long as the gap halves within so many of its iterations as take so
+#: many multiplications, within bounds, and so many times the cube of the size of the solution: what
+#: a Newton iteration costs. Where V is sparse they cost less, and may be a third of all: the last
+#: digits take longer.
+PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 30), 15 << 26, 5, 120
+
+#: What an entry of V and of U cost in an iteration of hybrid gradient besides the products, in
+#: multiplications of these.
+ENTRY_OF_V, ENTRY_OF_U = 1000, 170
 
 #: A rough point, of a larger gap than this in parts of P(0), has many coefficients that are zero in
 #: the solution, and Newton steps cost the more the larger their working set. What is smaller than
@@ -66,8 +71,9 @@ class PrimalDual(PenalisedSolver):
     """The certified solver for the problem with an l1 penalty, any loss, to any accuracy.
 
     A loss that is not smooth is begun with :class:`HybridGradient`, whose rough solution takes few
-    cheap iterations. When its gap no longer halves within its patience, the point is handed over
-    to :class:`ProximalNewton`, which starts close to the solution and so with small working sets.
+    cheap iterations. When its gap no longer halves for about what a Newton iteration costs, the
+    point is handed over to :class:`ProximalNewton`, which starts close to the solution and so with
+    small working sets.
     Close to the end the solution with the hinge loss is a vertex: where the linear program of what
     is active is small, :class:`LinearProgram` solves it exactly.
     A smooth loss, sparse data, no more coefficients than samples, or a start that is given: these
@@ -181,8 +187,8 @@ class PrimalDual(PenalisedSolver):
         """Go on with Newton steps when hybrid gradient no longer pays."""
         inner = state.inner
         self._watch(state, inner.iteration)
-        sparse = np.count_nonzero(inner.now.V) < SPARSE * inner.now.V.size
-        if inner.iteration - state.since < self._patience(state.problem, inner.iteration, sparse):
+        waited = inner.iteration - state.since
+        if waited < self._patience(state.problem, inner.iteration, inner.now.V):
             return
         point = state.method.points(inner)[0]
         rough = inner.gap > ROUGH * state.problem.at_zero
@@ -191,19 +197,24 @@ class PrimalDual(PenalisedSolver):
         rng = np.random.default_rng(0)  # neither method draws anything
         state.tell(
             f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
-            f"did not halve in the last {inner.iteration - state.since}"
+            f"did not halve in the last {waited}, and Newton steps for about "
+            f"{solution_size(inner.now.V)} coefficients cost no more"
         )
         state.method, state.reference, state.since = method, np.inf, 0
         state.inner = inner = None  # its copy of X goes before another is made
         state.inner = method.init(state.problem, Start(U, point.V), rng, 1)
 
     @staticmethod
-    def _patience(problem: Problem, iteration: int, sparse: bool) -> int:
+    def _patience(problem: Problem, iteration: int, V: np.ndarray) -> int:
         """The iterations in which hybrid gradient has to halve the gap."""
-        if sparse:
-            return max(PATIENCE_SPARSE, iteration // 3)
+        n, d, k = problem.n, problem.d, problem.k
+        work = n * d * k + ENTRY_OF_V * n * k + ENTRY_OF_U * d * k
         least, most = PATIENCE
-        return min(max(PATIENCE_WORK // (problem.n * problem.d * problem.k), least), most)
+        patience = min(max(PATIENCE_WORK // work, least), most)
+        patience += PATIENCE_CUBES * min(solution_size(V), BLAS_SIZE) ** 3 // work
+        if np.count_nonzero(V) < SPARSE * V.size:
+            patience = max(patience, PATIENCE_SPARSE, iteration // 3)
+        return patience
 
     @staticmethod
     def _watch(state: State, iteration: int) -> None:
@@ -258,6 +269,15 @@ def moving_classes(problem: Problem) -> int:
     feature, klass, _, _ = violators(problem, V, problem.d * problem.k)
     penalised = problem.lam * problem.penalty_factor[feature] > 0.0
     return int(np.unique(klass[penalised]).size)
+
+
+def solution_size(V: np.ndarray) -> int:
+    """About how many coefficients the solution has, told by a dual point that is still rough.
+
+    At a vertex there are as many as equations between scores, and a sample makes one less of them
+    than its row of V has non-zeros. U itself tells nothing yet: it has several times as many.
+    """
+    return max(int(np.count_nonzero(V)) - V.shape[0], 0)
 
 
 def _pruned(U: Matrix, most: int) -> sp.csc_array:
