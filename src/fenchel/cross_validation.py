@@ -34,8 +34,7 @@ from fenchel.training import (
     make_problem,
     read_training_data,
     solver_options,
-    warn_of_folds,
-    warn_unless_converged,
+    warn_of_cross_validation,
 )
 
 
@@ -174,14 +173,13 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.scores_, self.dual_gaps_, statuses = (
             np.array(part).T for part in zip(*folds, strict=True)
         )
-        warn_of_folds(statuses, self.dual_gaps_, self.tol, problem)
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
         monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
             result = _solve_last(problem, self.alphas_[: chosen + 1], options, monitor)
         self._set_result(result, X.dtype)
-        warn_unless_converged(result, self.tol, problem)
+        warn_of_cross_validation(statuses, self.dual_gaps_, result, self.tol, problem)
         monitor.end()
         return self
 
