@@ -22,6 +22,17 @@ def fit(X=X, y=Y, sample_weight=None, **params):
     return SparseLinearClassifier(**params).fit(X, y, sample_weight)
 
 
+def predict(X):
+    return fit().predict(X)
+
+
+class Plan:
+    """A data frame that is yet to be made, such as a LazyFrame of polars."""
+
+    def collect(self):
+        return X
+
+
 def fit_cv(sample_weight=None, **params):
     return SparseLinearClassifierCV(**params).fit(X, Y, sample_weight)
 
@@ -51,6 +62,8 @@ def fold_without_weight():
         (fit, {"callback": 3}, ["callback", "3", "function"]),
         (fit, {"X": BROKEN}, ["X", "CSC", "indices", "to 150", "beyond 149", "coo_array"]),
         (fit, {"X": MASKED}, ["X", "12 masked", "X.filled", "drop"]),
+        (fit, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
+        (predict, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
         (fit, {"y": np.ma.masked_array(Y, Y == 1)}, ["y", "50 masked", "drop"]),
         (fit, {"sample_weight": MASKED[:, 0]}, ["sample_weight", "12 masked"]),
         (fit, {"y": np.array([b"a", b"b", b"c"])[Y]}, ["y", "bytes", "decode"]),
