@@ -355,7 +355,7 @@ class Size:
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
             if seen is None:  # some Hessian may be formed
                 return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
-            beside = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
+            beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
             if seen.at_start:  # by rows and by columns, and nothing after it
                 return int(beside + 2 * self.stored + start)
             beside += factor_bytes(seen.hessian, min(n, seen.samples))
