@@ -20,7 +20,7 @@ from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
 from fenchel.solvers.working_rows import LARGE
 from fenchel.solvers.working_set import HESSIAN_ENTRIES, MANY
 from fenchel.solving import solve_problem
-from fenchel.validation import check_number
+from fenchel.validation import check_number, refuse_lazy
 
 #: What any fit takes: objects and buffers; and what the allocator keeps between the arrays, as a
 #: part of them, up to so many bytes.
@@ -82,6 +82,9 @@ GATHERED = 0.75
 #: there are more; by more rows more coefficients are used, with about this power of their number.
 LOOK_ENTRIES, LEAST_ROWS, LOOK_GROWTH = 1 << 22, 500, 0.1
 
+#: At sparse data, which have small Hessians only, it is up to so many entries of X and scores.
+LOOK_SPARSE = 1 << 20
+
 #: It ends at the first of these gaps, in units of P(0), or after so many rounds of Newton steps
 #: without a Hessian; the fit at the last gap.
 LOOK_TOL, LOOK_ROUNDS, FIT_TOL = 3e-2, 2, 1e-3
@@ -103,8 +106,8 @@ def estimate_memory(
     It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
     arrays of the size of the scores and of the gradient, and the Hessian of a Newton step, which
     depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
-    X and scores, and ends at the first Hessian that it would form. Of larger sparse data it is only
-    seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
+    X and scores, and ends at the first Hessian that it would form. Of sparse data with more than a
+    million it is only seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
     look costs: within 20% in fits of 30 MB or more, between 0.7 and 1.25 in nearly all of 2 to 30
     MB. Below that the estimate is no more than an order of magnitude: what the interpreter has free
     makes as large a difference as the fit. What is compiled on the first use of all is not counted.
@@ -115,6 +118,7 @@ def estimate_memory(
     y : (n,) labels, or the number of classes: the answer is for a small penalty then.
     loss, alpha, alpha_scale : as in :class:`~fenchel.SparseLinearClassifier`.
     """
+    refuse_lazy("X", X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
@@ -382,7 +386,7 @@ class Size:
         """Whether a fit of sparse data is begun: where the largest Hessian would matter."""
         assert self.nonzeros is not None
         size = min(DENSE_SIZE, np.sqrt(DENSE_WORK / self.n), self.d * self.k)
-        small = self.nonzeros + self.n * self.k <= LOOK_ENTRIES
+        small = self.nonzeros + self.n * self.k <= LOOK_SPARSE
         return bool(small and factor_bytes(size, self.n) > SMALL_PART * self.fit_bytes(Seen()))
 
     @property

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
-from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, estimate_memory
 
 X, Y = load_iris(return_X_y=True)
 MASKED = np.ma.masked_array(X, X > 7.0)
@@ -24,6 +24,14 @@ def fit(X=X, y=Y, sample_weight=None, **params):
 
 def predict(X):
     return fit().predict(X)
+
+
+def estimate(X):
+    return estimate_memory(X, Y)
+
+
+def nan_of(model, X, y):
+    return np.nan
 
 
 class Plan:
@@ -68,6 +76,9 @@ def fold_without_weight():
         (fit, {"sample_weight": MASKED[:, 0]}, ["sample_weight", "12 masked"]),
         (fit, {"y": np.array([b"a", b"b", b"c"])[Y]}, ["y", "bytes", "decode"]),
         (fit, {"y": np.array([b"a", "b", "c"], dtype=object)[Y]}, ["y", "bytes", "decode"]),
+        (estimate, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
+        (fit_cv, {"scoring": "neg_log_loss"}, ["scoring", "'neg_log_loss'", "loss='softmax'"]),
+        (fit_cv, {"scoring": nan_of, "alphas": 3}, ["scoring", "nan", "alphas_[0]", "finite"]),
         (fit_cv, {"alphas": "5"}, ["alphas", "'5'", "how many"]),
         (fit_cv, {"alphas": True}, ["alphas", "True", "how many"]),
         (fit_cv, {"alphas": 0.1}, ["alphas", "0.1", "a list"]),

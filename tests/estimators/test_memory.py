@@ -169,7 +169,7 @@ def test_a_small_hessian_of_sparse_data_is_counted(loss):
 def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
     X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
     y = np.arange(300) % 5
-    monkeypatch.setattr(memory, "LOOK_ENTRIES", 100)
+    monkeypatch.setattr(memory, "LOOK_SPARSE", 100)
     monkeypatch.setattr(memory, "look_at_sparse", None)
     assert estimate_memory(X, y, alpha=1e-3) == estimate_memory(X, 5)
     assert estimate_memory(X, y, alpha=10.0) < estimate_memory(X, 5)
