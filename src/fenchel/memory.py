@@ -281,7 +281,7 @@ def look(
         used = int(min(USED * n_rows, last))
     instead = state.room.instead * n / n_rows if isinstance(state, State) else 0.0
     if not first and (solver.without or used > BLAS_SIZE):
-        if not loss.smooth and not instead:
+        if solver.without and not loss.smooth and not instead:
             instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
         return Seen(without=True, instead=instead)
     more = (n / n_rows) ** LOOK_GROWTH
