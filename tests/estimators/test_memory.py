@@ -139,6 +139,7 @@ def test_a_dual_point_that_is_dense_at_first_is_gathered_later(hessian_matters, 
     """With the hinge loss; the more so, the more coefficients are used."""
     X, y = hessian_matters
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    monkeypatch.setattr(memory.UntilHessian, "_begins_rough", staticmethod(lambda problem: False))
     monkeypatch.setattr(Columns, "packs", lambda self, entries, h: False)
     few, many = (
         memory.look(X, y, memory.get_loss("hinge"), alpha, "absolute", y.size).instead
