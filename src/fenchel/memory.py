@@ -108,10 +108,10 @@ def estimate_memory(
     depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
     X and scores, and ends at the first Hessian that it would form. Of sparse data with more than a
     million it is only seen whether zero is the solution. docs/guide.md has ratios to the measured
-    peak and what the look costs: within 20% in fits of 30 MB or more, between 0.7 and 1.25 in
-    nearly all of 2 to 30 MB. Below that the estimate is no more than an order of magnitude: what
-    the interpreter has free makes as large a difference as the fit. What is compiled on the first
-    use of all is not counted.
+    peak and what the look costs: most are within 20%, but with the hinge loss on wide dense data
+    0.5 and 1.8 were seen. Where a fit takes about a megabyte or less, the estimate is no more than
+    an order of magnitude: what the interpreter has free makes as large a difference as the fit.
+    What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
