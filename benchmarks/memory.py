@@ -158,6 +158,7 @@ CASES: dict[str, tuple[Any, tuple, str, float]] = {
     "many classes": (text, (20_000, 20_000, 400, 20), "sparsemax", 1e-4),
     "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
     "waves float32": (waves, (12_000, 784, 10, "float32"), "softmax", 1e-2),
+    "class means": (dense, (10_000, 2000, 500), "hinge", 1e-3),
     "digits hinge": (digits, (), "hinge", 1e-2),
     "digits softmax": (digits, (), "softmax", 1e-2),
 }
