@@ -4,6 +4,7 @@
     FENCHEL_DATA=folder python benchmarks/memory.py --shared
     FENCHEL_DATA=folder python benchmarks/memory.py --earlier
     FENCHEL_DATA=folder python benchmarks/memory.py --unseen
+    python benchmarks/memory.py --tiny [--without-intercept]
     python benchmarks/memory.py --without-intercept
 
 Measured is the growth of the peak resident memory during a fit. The same fit was made before it, so
@@ -25,7 +26,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.decomposition import TruncatedSVD
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import normalize, scale
@@ -124,9 +131,16 @@ def waves(n: int, d: int, k: int, dtype: str = "float64") -> tuple[np.ndarray, n
     return X.astype(dtype), y
 
 
-def digits() -> tuple[np.ndarray, np.ndarray]:
-    """The digits of scikit-learn: as small as data comes."""
-    return load_digits(return_X_y=True)
+def toy(load: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
+    """A set that comes with scikit-learn, standardised."""
+    X, y = load(return_X_y=True)
+    return scale(X), y
+
+
+def digits(classes: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """The digits of scikit-learn, or the first of them."""
+    X, y = load_digits(return_X_y=True)
+    return X[y < classes], y[y < classes]
 
 
 #: name -> (data, its arguments, loss, alpha)
@@ -144,6 +158,7 @@ CASES: dict[str, tuple[Any, tuple, str, float]] = {
     "many classes": (text, (20_000, 20_000, 400, 20), "sparsemax", 1e-4),
     "many classes hinge": (text, (10_000, 20_000, 300, 20), "hinge", 2e-4),
     "waves float32": (waves, (12_000, 784, 10, "float32"), "softmax", 1e-2),
+    "class means": (dense, (10_000, 2000, 500), "hinge", 1e-3),
     "digits hinge": (digits, (), "hinge", 1e-2),
     "digits softmax": (digits, (), "softmax", 1e-2),
 }
@@ -243,6 +258,34 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
     for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
 }
 
+#: Fits of a few megabytes, on which the floor was set, and others that were held out: all of them
+#: written down before anything was measured on them.
+TINY: dict[str, tuple[Any, tuple, str, float]] = {
+    f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
+    for name, make, arguments, alpha in (
+        ("iris", toy, (load_iris,), 1e-2),
+        ("breast_cancer", toy, (load_breast_cancer,), 1e-3),
+        ("digits", digits, (), 1e-3),
+        ("small clusters", clusters, (1000, 40, 4), 1e-2),
+        ("small centres", dense, (3000, 30, 5), 1e-2),
+        ("small wide", dense, (60, 2000, 3), 3e-2),
+        ("small text", text, (500, 2000, 5, 20), 1e-3),
+        ("words", text, (3000, 5000, 10, 20), 1e-3),
+        ("small topics", text, (2000, 3000, 40, 30), 3e-4),
+        # held out
+        ("wine", toy, (load_wine,), 1e-3),
+        ("five digits", digits, (5,), 1e-2),
+        ("small waves", waves, (800, 100, 4), 1e-3),
+        ("more clusters", clusters, (3000, 48, 6), 1e-3),
+        ("small square", dense, (400, 400, 20), 1e-2),
+        ("small float32", dense, (1500, 100, 8, "float32"), 1e-2),
+        ("rows of ten", text, (2000, 3000, 6, 10), 1e-3),
+        ("few topics", text, (1000, 8000, 30, 30), 1e-3),
+        ("small long text", text, (400, 6000, 3, 120), 3e-4),
+    )
+    for loss in ("hinge", "softmax")
+}
+
 
 def resident(which: str) -> float:
     """Resident memory of this process in MB: VmRSS, or VmHWM for its peak since ``forget``."""
@@ -261,7 +304,7 @@ def forget() -> None:
 
 def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     """Fit one case and print what it took."""
-    make, arguments, loss, alpha = (CASES | SHARED | EARLIER | UNSEEN)[case]
+    make, arguments, loss, alpha = (CASES | SHARED | EARLIER | UNSEEN | TINY)[case]
     model = SparseLinearClassifier(
         loss, alpha * scale, tol=tol, max_time=FIRST, fit_intercept=intercept
     )
@@ -273,10 +316,15 @@ def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
         lambda: estimate_memory(X, y, loss, alpha=alpha * scale) / MB
     )
     print(
-        f"{case:<36}{estimate:>7.0f} MB{taken:>8.0f} MB{estimate / taken:>7.2f}"
-        f"{seconds:>9.2f} s{look_seconds:>7.2f} s{looking:>7.0f} MB  {model.status_}",
+        f"{case:<36}{megabytes(estimate):>7} MB{megabytes(taken):>8} MB{estimate / taken:>7.2f}"
+        f"{seconds:>9.2f} s{look_seconds:>7.2f} s{megabytes(looking):>7} MB  {model.status_}",
         flush=True,
     )
+
+
+def megabytes(size: float) -> str:
+    """With a decimal where it matters."""
+    return f"{size:.1f}" if size < 20.0 else f"{size:.0f}"
 
 
 def peak(work: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -294,16 +342,17 @@ def main() -> None:
     parser.add_argument("--without-intercept", action="store_true")
     parser.add_argument("--earlier", action="store_true", help="data that were held out once")
     parser.add_argument("--unseen", action="store_true", help="data on which nothing was set")
+    parser.add_argument("--tiny", action="store_true", help="fits of a few megabytes")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--alpha-times", type=float, default=1.0, help="a factor on every alpha")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
-    cases = CASES | SHARED | EARLIER | UNSEEN
+    cases = CASES | SHARED | EARLIER | UNSEEN | TINY
     if options.here:
         measure(options.case[0], not options.without_intercept, options.tol, options.alpha_times)
         return
     listed = SHARED if options.shared else EARLIER if options.earlier else CASES
-    listed = UNSEEN if options.unseen else listed
+    listed = TINY if options.tiny else UNSEEN if options.unseen else listed
     chosen = options.case or list(listed)
     if unknown := [case for case in chosen if case not in cases]:
         parser.error(f"no case {unknown[0]!r}: use one of {', '.join(cases)}.")

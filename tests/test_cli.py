@@ -336,6 +336,24 @@ def test_where_nothing_can_be_written_nothing_is_fitted(
     assert not list(folder.glob(".*.tmp"))
 
 
+def test_links_are_written_through(model, capsys, folder) -> None:
+    (folder / "there").mkdir()
+    names = {"--output": "labels.txt", "--model": "again.npz", "--history": "checks.csv"}
+    for name in names.values():
+        (folder / name).symlink_to(folder / "there" / name)
+    assert run(capsys, "predict", "model.npz", "iris.csv", "--output", "labels.txt").code == 0
+    words = ["--model", "again.npz", "--history", "checks.csv"]
+    assert run(capsys, "fit", "iris.csv", *words).code == 0
+    assert sorted(path.name for path in (folder / "there").iterdir()) == sorted(names.values())
+    assert all((folder / name).is_symlink() for name in names.values())
+
+
+def test_a_link_to_an_input_is_not_written_through(model, capsys, folder) -> None:
+    (folder / "link.csv").symlink_to(folder / "iris.csv")
+    found = run(capsys, "predict", "model.npz", "iris.csv", "--output", "link.csv")
+    assert (found.code, "--output link.csv is an input too" in found.err) == (1, True)
+
+
 def test_predictions_do_not_replace_what_they_are_made_of(model, capsys, folder) -> None:
     for name in ("model.npz", "iris.csv"):
         before = (folder / name).read_bytes()
@@ -459,7 +477,12 @@ def test_random_bytes_are_data_or_an_error(tmp_path_factory, content, suffix) ->
     path = tmp_path_factory.mktemp("fuzz") / f"x.{suffix}"
     path.write_bytes(content)
     options = SimpleNamespace(
-        data=str(path), format=None, target=None, labels=None, index_base="auto"
+        data=str(path),
+        format=None,
+        separator=None,
+        target=None,
+        labels=None,
+        index_base="auto",
     )
     try:
         data = read(options)

@@ -183,6 +183,60 @@ def test_options_of_another_format_are_refused(run, name) -> None:
     option = ["--index-base", "1"] if name == "x.csv" else ["--target", "y"]
     found = run("fit", name, *option)
     assert found.err.startswith(f"fenchel: error: {' '.join(option)}: {name} is read as ")
+    if name != "x.csv":
+        found = run("fit", name, "--separator", ";")
+        assert found.err.startswith(f"fenchel: error: --separator ';': {name} is read as ")
+
+
+@pytest.mark.parametrize(
+    ("separator", "name", "remedy"),
+    [
+        (";", "x.csv", "--separator ';'"),
+        ("|", "x.csv", "--separator '|'"),
+        ("\t", "x.csv", "--format tsv"),
+        (",", "x.tsv", "--format csv"),
+        (";", "x.tsv", "--separator ';'"),
+    ],
+)
+@pytest.mark.parametrize("header", [["a,b,kind"], []])
+def test_another_separator_is_seen_and_can_be_given(run, separator, name, remedy, header) -> None:
+    rows = header + [f"{a},{b},{label}" for a, b, label in zip(A, B, LABELS, strict=True)]
+    with open(name, "w", encoding="utf-8") as file:
+        file.write("\n".join(rows).replace(",", separator) + "\n")
+    found = run("fit", name)
+    own = "\t" if name == "x.tsv" else ","
+    assert found.err == (
+        f"fenchel: error: {name}: one column, with {own!r} between cells, but 3 with "
+        f"{separator!r}: use {remedy}\n"
+    )
+    words = remedy.replace("'", "").split()
+    assert run("fit", name, *words, "--model", "m.npz").code == 0
+    assert run("predict", "m.npz", name, *words, "--score").out == RIGHT
+    assert remedy in run("predict", "m.npz", name).err
+
+
+def test_a_table_with_commas_in_its_numbers_is_seen_to_have_another_separator(run) -> None:
+    with open("x.csv", "w", encoding="utf-8") as file:
+        file.write("a;b;kind\n1,5;2;low\n2;1,5;high\n")
+    assert "3 with ';': use --separator ';'" in run("fit", "x.csv").err
+    found = run("fit", "x.csv", "--separator", ";")
+    assert found.err == "fenchel: error: x.csv: '1,5' is not a number (row 2, column 1)\n"
+
+
+def test_a_single_column_is_data_or_is_refused_by_name(run) -> None:
+    write("x.csv", {"b": B})
+    found = run("fit", "x.csv")
+    assert found.err.startswith("fenchel: error: x.csv: one column, with ',' between cells")
+    assert "--labels" in found.err
+    write("y.txt", [LABELS])
+    assert run("fit", "x.csv", "--labels", "y.txt").code == 0
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"'])
+def test_a_separator_is_one_character(run, separator) -> None:
+    found = run("fit", "x.csv", "--separator", separator)
+    assert found.code == 2
+    assert "is not one character that can separate cells" in found.err
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from fenchel import memory
 from fenchel.callbacks import FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.estimators import LinearClassifier, SparseLinearClassifier
-from fenchel.losses import Loss
+from fenchel.losses import Loss, get_loss
 from fenchel.path import penalties, smallest_penalty, walk
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Solver
@@ -34,8 +34,7 @@ from fenchel.training import (
     make_problem,
     read_training_data,
     solver_options,
-    warn_of_folds,
-    warn_unless_converged,
+    warn_of_cross_validation,
 )
 
 
@@ -145,6 +144,7 @@ class SparseLinearClassifierCV(LinearClassifier):
             raise ValueError(
                 f"selection must be 'best' or 'one-standard-error', found {self.selection!r}."
             )
+        self._check_scoring()
         _raise_for_params(params, self, "fit", allow={"groups"})
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         routed = self._route(weights, params)
@@ -174,14 +174,19 @@ class SparseLinearClassifierCV(LinearClassifier):
         self.scores_, self.dual_gaps_, statuses = (
             np.array(part).T for part in zip(*folds, strict=True)
         )
-        warn_of_folds(statuses, self.dual_gaps_, self.tol, problem)
+        if not np.isfinite(self.scores_).all():
+            bad = np.argwhere(~np.isfinite(self.scores_))[0]
+            raise ValueError(
+                f"scoring={self.scoring!r} gave {self.scores_[*bad]} (first at alphas_[{bad[0]}], "
+                f"fold {bad[1]}), by which nothing can be chosen: give a scorer of finite numbers."
+            )
         chosen = choose(self.scores_, self.selection)
         self.alpha_ = float(self.alphas_[chosen])
         monitor = FitMonitor(self, problem, X, y, weights)
         with shown(self.verbose):
             result = _solve_last(problem, self.alphas_[: chosen + 1], options, monitor)
         self._set_result(result, X.dtype)
-        warn_unless_converged(result, self.tol, problem)
+        warn_of_cross_validation(statuses, self.dual_gaps_, result, self.tol, problem)
         monitor.end()
         return self
 
@@ -212,6 +217,15 @@ class SparseLinearClassifierCV(LinearClassifier):
 
     def _scorer(self) -> Any:
         return check_scoring(self, self.scoring or "accuracy")
+
+    def _check_scoring(self) -> None:
+        """Refuse a scorer of probabilities that the loss has none for, before any path is made."""
+        if getattr(self._scorer(), "_response_method", None) == "predict_proba":
+            get_loss(self.loss)  # where there is no such loss, that is what is wrong
+            try:
+                self._probabilistic_loss()
+            except AttributeError as error:
+                raise ValueError(f"scoring={self.scoring!r} needs probabilities: {error}") from None
 
     def _model(self) -> SparseLinearClassifier:
         shared = set(SparseLinearClassifier._get_param_names())

@@ -35,7 +35,7 @@ from fenchel.training import (
     warn_of_path,
     warn_unless_converged,
 )
-from fenchel.validation import check_flag, refuse_broken, refuse_mask
+from fenchel.validation import check_flag, refuse_broken, refuse_lazy, refuse_mask
 
 
 class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -54,6 +54,7 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     def _read(self, X: Any) -> Matrix:
         check_is_fitted(self)
         refuse_mask("X", X)
+        refuse_lazy("X", X)
         refuse_broken("X", X)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False

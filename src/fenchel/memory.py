@@ -14,16 +14,21 @@ from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
 from fenchel.solvers.kept_hessian import Room
-from fenchel.solvers.l1_model import BLAS_SIZE
+from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
 from fenchel.solvers.newton_state import State
 from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
 from fenchel.solvers.working_rows import LARGE
+from fenchel.solvers.working_set import HESSIAN_ENTRIES, MANY
 from fenchel.solving import solve_problem
-from fenchel.validation import check_number
+from fenchel.validation import check_number, refuse_lazy
 
-#: What any fit takes: objects, buffers, and what the allocator keeps between the arrays; more with
-#: sparse data, of which the arrays come in many sizes.
-FLOOR, FLOOR_SPARSE = 5_000_000, 10_000_000
+#: What any fit takes: objects and buffers; and what the allocator keeps between the arrays, as a
+#: part of them, up to so many bytes.
+FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
+
+#: The same with sparse data, of which the arrays come in many sizes: an array of the size of U, or
+#: less.
+MOST_BETWEEN_SPARSE = 10_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -58,8 +63,8 @@ WORKING_PART = 0.3
 WIDENED = 2
 
 #: The largest Hessian of a Newton step on dense data has about so many times the rows of the first
-#: one. With a loss that is not smooth many more entries come and go: the more of them as fewer of
-#: all coefficients are used.
+#: one. With a loss that is not smooth many more entries come and go, the more of them as fewer of
+#: all coefficients are used; but after hybrid gradient steps the first Hessian is the largest.
 LATER, COMING = 1.05, 2.0
 
 #: After hybrid gradient steps at most this part of the samples is taken for the coefficients used.
@@ -69,9 +74,16 @@ USED = 0.65
 #: part of X.
 POSITIONS = 0.9
 
+#: Newton steps without a Hessian read X itself as long as V is dense. With a loss that is not
+#: smooth it will not stay so: about this part of what is gathered of X then, at its densest.
+GATHERED = 0.75
+
 #: The look is at rows with so many entries of X and scores, but not at fewer than the second where
 #: there are more; by more rows more coefficients are used, with about this power of their number.
 LOOK_ENTRIES, LEAST_ROWS, LOOK_GROWTH = 1 << 22, 500, 0.1
+
+#: At sparse data, which have small Hessians only, it is up to so many entries of X and scores.
+LOOK_SPARSE = 1 << 20
 
 #: It ends at the first of these gaps, in units of P(0), or after so many rounds of Newton steps
 #: without a Hessian; the fit at the last gap.
@@ -92,12 +104,14 @@ def estimate_memory(
     """Bytes that fitting a model adds to those of X and y at the peak, about.
 
     It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
-    arrays of the size of the scores and of the gradient, and on dense data the Hessian of a Newton
-    step, which depends on the penalty: where it matters, a fit is begun, of all rows up to 4
-    million entries of X and scores, and ends at the first Hessian that it would form. That took
-    0.1 to 1.0 of the CPU seconds of the fit in the cases of docs/guide.md, which has the ratios to
-    the peak: within 20% in fits of 30 MB or more. Of sparse data it is only seen whether zero is
-    the solution. What is compiled on the first use of all is not counted.
+    arrays of the size of the scores and of the gradient, and the Hessian of a Newton step, which
+    depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
+    X and scores, and ends at the first Hessian that it would form. Of sparse data with more than a
+    million it is only seen whether zero is the solution. docs/guide.md has ratios to the measured
+    peak and what the look costs: most are within 20%, but with the hinge loss on wide dense data
+    0.5 and 1.8 were seen. Where a fit takes about a megabyte or less, the estimate is no more than
+    an order of magnitude: what the interpreter has free makes as large a difference as the fit.
+    What is compiled on the first use of all is not counted.
 
     Parameters
     ----------
@@ -105,6 +119,7 @@ def estimate_memory(
     y : (n,) labels, or the number of classes: the answer is for a small penalty then.
     loss, alpha, alpha_scale : as in :class:`~fenchel.SparseLinearClassifier`.
     """
+    refuse_lazy("X", X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
@@ -133,6 +148,7 @@ class Seen:
 
     hessian: float = 0.0  # rows of the largest that is formed
     face: float = 0.0  # rows of what is solved of it
+    samples: float = 0.0  # of which it is made in one product, with sparse data
     at_start: bool = False  # whether zero is the solution
     without: bool = False  # whether Newton steps are made without one
     instead: float = 0.0  # bytes that these gather of X
@@ -146,7 +162,7 @@ def looked_at(
     check_scale(scale)
     if size.nonzeros is not None:  # a part of sparse data may have signal where all have none
         whole = most >= size.n
-        return look(X, codes, size.loss, alpha, scale, size.n) if whole else None
+        return look(X, codes, size.loss, alpha, scale, size.n, size.begins) if whole else None
     if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
         return None
     rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
@@ -155,7 +171,10 @@ def looked_at(
 
 
 class EnoughSeenError(Exception):
-    """A Hessian of so many rows would be formed now; of none, if none is after several steps."""
+    """A Hessian of so many rows would be formed now; of none, if none is after several steps.
+
+    Of sparse data, with the number of samples that it is made of.
+    """
 
 
 class OnlyTheStart(PrimalDual):
@@ -172,8 +191,15 @@ class NoRoom(Room):
         raise EnoughSeenError(size)
 
 
+class NoFactor(Room):
+    """The same for sparse data."""
+
+    def factor(self, size: int, n_rows: int) -> np.ndarray:
+        raise EnoughSeenError(size, n_rows)
+
+
 class UntilHessian(PrimalDual):
-    """The solver up to the first Hessian of dense data that it would form, if it does soon."""
+    """The solver up to the first Hessian that it would form, if it does soon."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,8 +212,9 @@ class UntilHessian(PrimalDual):
 
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
-            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
-                state.inner.room = NoRoom(state.inner.room.most)
+            none = NoFactor if state.problem.design.is_sparse else NoRoom
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, none):
+                state.inner.room = none(state.inner.room.most)
             newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
             self._count(newton)
@@ -209,11 +236,17 @@ def makes_newton_steps(state: Any) -> bool:
 
 
 def look(
-    X: Matrix, codes: np.ndarray, loss: Loss, alpha: float, scale: str, n_rows: int
+    X: Matrix,
+    codes: np.ndarray,
+    loss: Loss,
+    alpha: float,
+    scale: str,
+    n_rows: int,
+    begins: bool = True,
 ) -> Seen | None:
-    """The Hessian of a fit of dense data, about, by the beginning of one with some of its rows.
+    """The Hessian of a fit, about, by the beginning of one with some of its rows.
 
-    Of a fit of sparse data, whether it ends at its start. None where the rows have no signal:
+    Without ``begins`` only whether it ends at its start. None where the rows have no signal:
     nothing is known then, and the fit says so if need be.
     """
     X = sp.csr_array(X) if sp.issparse(X) else X
@@ -228,8 +261,10 @@ def look(
     except ValueError:
         return None
     problem = problem.with_penalty(alpha * unit)
+    if not begins:
+        return Seen(at_start=True) if ends_at_start(problem) else None
     if sp.issparse(X):
-        return Seen(at_start=ends_at_start(problem))
+        return look_at_sparse(problem)
     solver = UntilHessian()
     last = first = 0
     try:
@@ -246,13 +281,26 @@ def look(
         used = int(min(USED * n_rows, last))
     instead = state.room.instead * n / n_rows if isinstance(state, State) else 0.0
     if not first and (solver.without or used > BLAS_SIZE):
+        if solver.without and not loss.smooth and not instead:
+            instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
         return Seen(without=True, instead=instead)
     more = (n / n_rows) ** LOOK_GROWTH
     largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
-    if not loss.smooth:
+    if not loss.smooth and not (first and solver._begins_rough(problem)):
         largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
     most = min(possible, BLAS_SIZE)
     return Seen(min(more * largest, most), min(more * used, most), instead=instead)
+
+
+def look_at_sparse(problem: Problem) -> Seen:
+    """The same for all rows of sparse data, whose Hessians are small, and none in many fits."""
+    solver = UntilHessian()
+    try:
+        solve_problem(problem, solver=solver, tol=FIT_TOL, rng=0)
+    except EnoughSeenError as seen:
+        size, samples = (*seen.args, 0)[:2]
+        return Seen(LATER * size, samples=samples)
+    return Seen(at_start=solver.state is None)
 
 
 def ends_at_start(problem: Problem) -> bool:
@@ -310,29 +358,53 @@ class Size:
                 work -= (1.0 - SUPPORT) * CURVATURE * scores
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
-            if seen is not None and seen.at_start:  # by rows and by columns, and nothing after it
-                return FLOOR_SPARSE + int(2 * self.stored + start)
-            return FLOOR_SPARSE + int(copies * self.stored + max(work, start))
+            if seen is None:  # some Hessian may be formed
+                return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
+            beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
+            if seen.at_start:  # by rows and by columns, and nothing after it
+                return int(beside + 2 * self.stored + start)
+            beside += factor_bytes(seen.hessian, min(n, seen.samples))
+            return int(beside + copies * self.stored + max(work, start))
         if seen is None:
             most = min(d * k, BLAS_SIZE)
             seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples
         blocks = GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
         if seen.at_start:
-            return FLOOR + int(self.stored + START_SCORES * scores + blocks)
+            return with_rest(self.stored + START_SCORES * scores + blocks)
         work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
         hessian = 8 * (seen.hessian**2 + seen.face**2)
+        if loss.smooth:  # by products of some samples at a time
+            hessian += 8 * min(seen.hessian * n, HESSIAN_ENTRIES)
         work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
         if self.stored < DOUBLE * n * (d + 1):
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
-        return FLOOR + 2 * self.stored + int(work)
+        return with_rest(2 * self.stored + work)
+
+    @property
+    def begins(self) -> bool:
+        """Whether a fit of sparse data is begun: where the largest Hessian would matter."""
+        assert self.nonzeros is not None
+        size = min(DENSE_SIZE, np.sqrt(DENSE_WORK / self.n), self.d * self.k)
+        small = self.nonzeros + self.n * self.k <= LOOK_SPARSE
+        return bool(small and factor_bytes(size, self.n) > SMALL_PART * self.fit_bytes(Seen()))
 
     @property
     def _begins_rough(self) -> bool:
         """Whether hybrid gradient steps come first (:class:`.PrimalDual`), for dense data."""
         fits = (self.n + self.d) * self.k <= DENSE_ENTRIES
         return not self.loss.smooth and (self.d + 1) * self.k > self.n and fits
+
+
+def with_rest(arrays: float) -> int:
+    """What arrays take, and what is between and beside them."""
+    return FLOOR + int(arrays + min(BETWEEN * arrays, MOST_BETWEEN))
+
+
+def factor_bytes(size: float, n_rows: float) -> float:
+    """What a Hessian of sparse data takes: its factor, the product of that, and its negative."""
+    return 8.0 * size * (n_rows + 2.0 * size)
 
 
 def check(X: Matrix, codes: np.ndarray, k: int, loss: str | Loss, alpha: float, scale: str) -> None:

@@ -16,6 +16,7 @@ from fenchel.cross_validation import SparseLinearClassifierCV
 from fenchel.estimators import LinearClassifier, SparseLinearClassifier
 from fenchel.exceptions import require
 from fenchel.losses import Softmax, Sparsemax, get_loss
+from fenchel.validation import refuse_lazy
 
 #: ONNX's names of what the labels of a model can be, by the kind of numpy's type.
 LABELS = {
@@ -35,8 +36,8 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     ----------
     model : a fitted :class:`~fenchel.SparseLinearClassifier` or its kin, or a pipeline.
     X : some rows of data; their type and number of columns become those of the graph's input, and
-        a pandas data frame gives one input for each of its columns. A graph takes dense rows, and
-        computes in float32 where all of X is float32, as the model does.
+        a data frame (pandas, polars) gives one input for each of its columns. A graph takes dense
+        rows, and computes in float32 where all of X is float32, as the model does.
     **options : for ``skl2onnx.to_onnx``, such as ``target_opset``.
 
     Returns
@@ -44,8 +45,42 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     onnx.ModelProto
         ``graph.SerializeToString()`` is what a runtime reads.
     """
-    rows = X[:1].toarray() if sp.issparse(X) else X[:1]
-    return register().to_onnx(model, rows, **options)
+    skl2onnx = register()
+    refuse_lazy("X", X)
+    if hasattr(X, "columns"):
+        return skl2onnx.to_onnx(model, **{"initial_types": _columns(X)} | options)
+    rows = X[:1].toarray() if sp.issparse(X) else np.asarray(X[:1])
+    return skl2onnx.to_onnx(model, rows, **options)
+
+
+def _columns(frame: Any) -> list[tuple[str, Any]]:
+    """The name and the type of every column of a data frame, whosever it is."""
+    types = require("skl2onnx.common.data_types", "onnx")
+    columns = []
+    for name in frame.columns:
+        values = _first(frame, name)
+        words = values.dtype == object and all(isinstance(value, str) for value in values)
+        try:
+            [(_, kind)] = types.guess_data_type(values.astype(str) if words else values)
+        except NotImplementedError as error:
+            raise TypeError(
+                f"X: the column {name!r} is of type {values.dtype}, which ONNX has no input for: "
+                "convert it to numbers or text first."
+            ) from error
+        kind.shape = [None, 1]
+        columns.append((name, kind))
+    return columns
+
+
+def _first(frame: Any, name: str) -> np.ndarray:
+    """The first value of a column, as an array."""
+    values = frame[:1][name].to_numpy()
+    if values.shape != (1,):
+        raise ValueError(
+            f"X has {values.size} values in the first row of the column {name!r}: give a data "
+            "frame with at least one row, and a name of its own for every column."
+        )
+    return values
 
 
 def register() -> Any:

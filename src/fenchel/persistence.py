@@ -64,13 +64,14 @@ class ModelFileError(ValueError):
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; an existing file is replaced only when the new one is complete.
 
-    Of the parameters, ``callback`` is left out, a solver object is saved by its name, and
-    ``random_state`` only where it is a number.
+    A link stays one: the file that it points to is replaced. Of the parameters, ``callback`` is
+    left out, a solver object is saved by its name, and ``random_state`` only where it is a number.
     """
     header, arrays = _describe(model)
     path = Path(path)
+    target = Path(os.path.realpath(path))  # where a link points to
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     except OSError as error:  # which names the temporary file
         problem = f"the model cannot be written ({error.strerror}), give another path"
         raise OSError(error.errno, problem, str(path)) from error
@@ -84,7 +85,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

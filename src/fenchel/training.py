@@ -18,7 +18,13 @@ from fenchel.problem import Matrix, Problem
 from fenchel.samples import canonical, distinct
 from fenchel.solving import Result
 from fenchel.termination import Status
-from fenchel.validation import check_budget, check_sample_weight, refuse_broken, refuse_mask
+from fenchel.validation import (
+    check_budget,
+    check_sample_weight,
+    refuse_broken,
+    refuse_lazy,
+    refuse_mask,
+)
 
 
 def read_training_data(
@@ -27,6 +33,7 @@ def read_training_data(
     """Check the data, set ``classes_``, and return X, the class codes, and the weights."""
     for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         refuse_mask(name, values)
+        refuse_lazy(name, values)
     refuse_broken("X", X)
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     y = column_or_1d(y, warn=True)
@@ -96,17 +103,18 @@ REMEDIES = {
 
 def warn_unless_converged(result: Result, tol: float, problem: Problem) -> None:
     """One warning with the gap, the tolerance in the same unit, and what to try."""
-    if result.status == Status.CONVERGED:
-        return
-    warnings.warn(
-        f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
-        f"than {_tolerance(tol, problem)}: "
-        f"{REMEDIES.get(result.status, 'let it run longer')}, scale the "
-        "features, or raise tol or alpha. The model is the best point found, and its objective is "
-        f"at most {result.gap:.3g} above the smallest.",
-        ConvergenceWarning,
-        stacklevel=2 + FIT_FRAMES,
-    )
+    if sentence := _of_fit(result, tol, problem):
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=2 + FIT_FRAMES)
+
+
+def warn_of_cross_validation(
+    statuses: np.ndarray, gaps: np.ndarray, result: Result, tol: float, problem: Problem
+) -> None:
+    """One warning where fits of the folds, or the fit on all data, ended before ``tol``."""
+    sentences = [_of_folds(statuses, gaps, tol, problem), _of_fit(result, tol, problem)]
+    if any(sentences):
+        text = " On all data, ".join(sentences) if all(sentences) else "".join(sentences)
+        warnings.warn(text, ConvergenceWarning, stacklevel=2 + FIT_FRAMES)
 
 
 def warn_of_path(path: Path, n_asked: int, tol: float, problem: Problem) -> None:
@@ -126,16 +134,28 @@ def warn_of_path(path: Path, n_asked: int, tol: float, problem: Problem) -> None
         warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=3 + FIT_FRAMES)
 
 
-def warn_of_folds(statuses: np.ndarray, gaps: np.ndarray, tol: float, problem: Problem) -> None:
-    """One warning where limits ended fits of the folds before ``tol``."""
+def _of_fit(result: Result, tol: float, problem: Problem) -> str:
+    """What there is to say of a fit: nothing where it converged."""
+    if result.status == Status.CONVERGED:
+        return ""
+    return (
+        f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
+        f"than {_tolerance(tol, problem)}: "
+        f"{REMEDIES.get(result.status, 'let it run longer')}, scale the "
+        "features, or raise tol or alpha. The model is the best point found, and its objective is "
+        f"at most {result.gap:.3g} above the smallest."
+    )
+
+
+def _of_folds(statuses: np.ndarray, gaps: np.ndarray, tol: float, problem: Problem) -> str:
+    """What there is to say of the fits of the folds: nothing where no limit ended one."""
     ended = [pair for pair in zip(statuses.flat, gaps.flat, strict=True) if pair[0] in REMEDIES]
-    if ended:
-        warnings.warn(
-            f"{len(ended)} of {statuses.size} fits of the folds {_stopped(ended, tol, problem)} "
-            "The scores are those of the best points found; dual_gaps_ has the gaps.",
-            ConvergenceWarning,
-            stacklevel=2 + FIT_FRAMES,
-        )
+    if not ended:
+        return ""
+    return (
+        f"{len(ended)} of {statuses.size} fits of the folds {_stopped(ended, tol, problem)} "
+        "The scores are those of the best points found; dual_gaps_ has the gaps."
+    )
 
 
 def _stopped(ended: list[tuple[str, float]], tol: float, problem: Problem) -> str:

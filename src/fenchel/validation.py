@@ -24,6 +24,14 @@ def refuse_mask(name: str, values: Any) -> None:
         )
 
 
+def refuse_lazy(name: str, values: Any) -> None:
+    """Raise where a data frame is only a plan of one: numpy would read it as a single object."""
+    if hasattr(values, "collect"):
+        raise TypeError(
+            f"{name} is a {type(values).__name__}, which holds no rows yet: give {name}.collect()."
+        )
+
+
 def refuse_broken(name: str, X: Any) -> None:
     """Raise where the positions of a CSR or CSC matrix point out of it: no kernel looks again."""
     if not sp.issparse(X) or X.format not in ("csr", "csc"):
@@ -60,6 +68,7 @@ def check_design(X: Any) -> np.ndarray | sp.csr_array:
         values = X.data
     else:
         refuse_mask("X", X)
+        refuse_lazy("X", X)
         X = np.asarray(X)
         _check_dtype("X", X.dtype)
         values = X

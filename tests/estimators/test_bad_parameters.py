@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
-from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, estimate_memory
 
 X, Y = load_iris(return_X_y=True)
 MASKED = np.ma.masked_array(X, X > 7.0)
@@ -20,6 +20,25 @@ ALL_ZERO = {"class_weight": {0: 0.0, 1: 0, 2: 0}}
 
 def fit(X=X, y=Y, sample_weight=None, **params):
     return SparseLinearClassifier(**params).fit(X, y, sample_weight)
+
+
+def predict(X):
+    return fit().predict(X)
+
+
+def estimate(X):
+    return estimate_memory(X, Y)
+
+
+def nan_of(model, X, y):
+    return np.nan
+
+
+class Plan:
+    """A data frame that is yet to be made, such as a LazyFrame of polars."""
+
+    def collect(self):
+        return X
 
 
 def fit_cv(sample_weight=None, **params):
@@ -51,10 +70,15 @@ def fold_without_weight():
         (fit, {"callback": 3}, ["callback", "3", "function"]),
         (fit, {"X": BROKEN}, ["X", "CSC", "indices", "to 150", "beyond 149", "coo_array"]),
         (fit, {"X": MASKED}, ["X", "12 masked", "X.filled", "drop"]),
+        (fit, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
+        (predict, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
         (fit, {"y": np.ma.masked_array(Y, Y == 1)}, ["y", "50 masked", "drop"]),
         (fit, {"sample_weight": MASKED[:, 0]}, ["sample_weight", "12 masked"]),
         (fit, {"y": np.array([b"a", b"b", b"c"])[Y]}, ["y", "bytes", "decode"]),
         (fit, {"y": np.array([b"a", "b", "c"], dtype=object)[Y]}, ["y", "bytes", "decode"]),
+        (estimate, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
+        (fit_cv, {"scoring": "neg_log_loss"}, ["scoring", "'neg_log_loss'", "loss='softmax'"]),
+        (fit_cv, {"scoring": nan_of, "alphas": 3}, ["scoring", "nan", "alphas_[0]", "finite"]),
         (fit_cv, {"alphas": "5"}, ["alphas", "'5'", "how many"]),
         (fit_cv, {"alphas": True}, ["alphas", "True", "how many"]),
         (fit_cv, {"alphas": 0.1}, ["alphas", "0.1", "a list"]),

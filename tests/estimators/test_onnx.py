@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits, load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fenchel import SparseLinearClassifier, SparseLinearClassifierCV
 from fenchel.exceptions import MissingExtraError
@@ -24,7 +25,7 @@ def outputs(model, X):
     pytest.importorskip("skl2onnx")
     session = runtime.InferenceSession(to_onnx(model, X).SerializeToString())
     if hasattr(X, "columns"):
-        given = {name: X[[name]].to_numpy() for name in X.columns}
+        given = {name: X[name].to_numpy()[:, None] for name in X.columns}
     else:
         given = {session.get_inputs()[0].name: X.toarray() if sp.issparse(X) else X}
     return session.run(["label", "probabilities"], given)
@@ -74,6 +75,14 @@ def test_float32_pipelines_and_cross_validated_models():
     assert outputs(model, X)[1].dtype == np.float32
 
 
+def frame_of(library, X, types=("float64",) * 4):
+    columns = zip("abcd", X.T, types, strict=True)
+    return pytest.importorskip(library).DataFrame(
+        {name: column.astype(kind) for name, column, kind in columns}
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize(
     "types",
     [
@@ -83,19 +92,50 @@ def test_float32_pipelines_and_cross_validated_models():
         ["float32", "int64", "float64", "bool"],
     ],
 )
-def test_a_data_frame_has_an_input_for_every_column(types):
+def test_a_data_frame_has_an_input_for_every_column(library, types):
     X, y = load_iris(return_X_y=True)
-    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
-    frame = frame.astype(dict(zip("abcd", types, strict=True)))
+    frame = frame_of(library, X, types)
     model = SparseLinearClassifier("softmax", alpha=0.02).fit(frame, NAMES[y])
     check(model, frame, atol=1e-5 if set(types) == {"float32"} else 1e-12)
 
 
-def test_a_pipeline_on_a_data_frame():
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_pipeline_on_a_data_frame(library):
     X, y = load_iris(return_X_y=True)
-    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
+    frame = frame_of(library, X)
     model = make_pipeline(StandardScaler(), SparseLinearClassifier("softmax", alpha=0.02))
     check(model.fit(frame, NAMES[y]), frame, atol=1e-6)  # skl2onnx scales in float32
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_pipeline_on_words_in_a_data_frame(library):
+    X, y = load_iris(return_X_y=True)
+    words = np.array(["short", "long"])[(X[:, 2] > 3).astype(int)]
+    frame = pytest.importorskip(library).DataFrame({"petal": words.tolist(), "width": X[:, 3]})
+    columns = make_column_transformer((OneHotEncoder(), ["petal"]), ("passthrough", ["width"]))
+    model = make_pipeline(columns, SparseLinearClassifier("softmax", alpha=0.02))
+    check(model.fit(frame, NAMES[y]), frame, atol=1e-6)
+
+
+def test_rows_in_a_list():
+    pytest.importorskip("skl2onnx")
+    X, y = load_iris(return_X_y=True)
+    model = SparseLinearClassifier("softmax", alpha=0.02).fit(X, y)
+    assert to_onnx(model, X.tolist()) == to_onnx(model, X)
+
+
+def test_data_frames_without_a_type_or_rows_are_refused():
+    pytest.importorskip("skl2onnx")
+    polars = pytest.importorskip("polars")
+    X, y = load_iris(return_X_y=True)
+    frame = frame_of("polars", X)
+    model = SparseLinearClassifier(alpha=0.1).fit(frame, y)
+    with pytest.raises(TypeError, match=r"X is a LazyFrame.*give X.collect\(\)"):
+        to_onnx(model, frame.lazy())
+    with pytest.raises(ValueError, match="X has 0 values in the first row of the column 'a'"):
+        to_onnx(model, frame[:0])
+    with pytest.raises(TypeError, match="X: the column 'b' is of type datetime64"):
+        to_onnx(model, frame.with_columns(b=polars.lit("2020-01-01").str.to_date()))
 
 
 def test_whole_numbers_are_computed_in_float64():

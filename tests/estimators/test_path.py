@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import fenchel
-from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, driver
+from fenchel import SparseLinearClassifier, SparseLinearClassifierCV, cross_validation, driver
 from fenchel.certificate import certify, with_dual_point
 from fenchel.cross_validation import choose
 from fenchel.free_features import Repair
@@ -157,17 +157,40 @@ def test_points_that_limits_ended_are_told_in_one_warning(iris):
     assert "raise max_iter" in text
 
 
-def test_folds_that_limits_ended_are_told_in_one_warning(iris):
+def test_one_warning_tells_of_the_folds_and_of_the_fit_on_all_data(iris):
     X, y = iris
     model = SparseLinearClassifierCV(alphas=4, cv=3, tol=1e-6, max_iter=2)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
-    folds = [w for w in caught if "fits of the folds stopped (max_iter)" in str(w.message)]
-    assert len(folds) == 1
-    assert folds[0].filename == __file__
+    assert model.status_ == "max_iter"
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
     count = (model.dual_gaps_ > 1e-6).sum()
-    assert f"{count} of 12 fits" in str(folds[0].message)
-    assert f"up to {model.dual_gaps_.max():.3g}" in str(folds[0].message)
+    assert f"{count} of 12 fits of the folds stopped (max_iter)" in text
+    assert f"up to {model.dual_gaps_.max():.3g}" in text
+    assert "On all data, primal-dual stopped (max_iter) with a certified gap of " in text
+    goal = "more than tol * P(0) = 1e-06 * 1 = 1e-06: raise max_iter"
+    assert f"{model.dual_gap_:.3g}, {goal}" in text
+
+
+def test_folds_alone_that_limits_ended_are_told(iris, monkeypatch):
+    """The fit on all data, which has no limit here, is not mentioned."""
+    X, y = iris
+    solve_last = cross_validation._solve_last
+    monkeypatch.setattr(
+        cross_validation,
+        "_solve_last",
+        lambda problem, alphas, options, callback: solve_last(
+            problem, alphas, options | {"max_iter": None}, callback
+        ),
+    )
+    model = SparseLinearClassifierCV(alphas=4, cv=3, tol=1e-6, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="fits of the folds stopped") as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert model.status_ == "converged"
+    assert "On all data" not in str(caught[0].message)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])

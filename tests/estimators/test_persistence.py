@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -89,6 +90,23 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
         bad.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    """The file that it points to is replaced, and so is one that it will point to."""
+    models, links = tmp_path / "models", tmp_path / "links"
+    models.mkdir()
+    links.mkdir()
+    link = links / "latest.npz"
+    link.symlink_to(os.path.join("..", "models", "model.npz"))
+    for alpha in (0.1, 0.2):
+        fitted(alpha=alpha).save(link)
+        assert link.is_symlink()
+        assert fenchel.load(models / "model.npz").alpha == alpha
+    assert [path.name for path in (*models.iterdir(), *links.iterdir())] == [
+        "model.npz",
+        "latest.npz",
+    ]
 
 
 def rewritten(path, **members):

@@ -77,7 +77,7 @@ def test_hessian_in_three_ways(setting, gathered) -> None:
     index = entries.klass * D + entries.feature
     H = full_hessian(X, V, w)[np.ix_(index, index)] + np.diag(damping)
     quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
-    np.testing.assert_allclose(quadratic.hessian(), H, atol=1e-14)
+    np.testing.assert_allclose(quadratic.hessian(Room(0)), H, atol=1e-14)
     d = rng.standard_normal(index.size)
     out = np.empty_like(d)
     space = np.empty(positions[0].size), np.empty(N)
@@ -368,7 +368,7 @@ def test_model_is_minimised(setting, gathered, direct, positive) -> None:
     below = np.full(E, np.inf) if positive else penalty
     before = np.maximum(entries.u, 0.0) if positive else entries.u
     quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
-    H = quadratic.hessian()
+    H = quadratic.hessian(Room(0))
     if direct:
         s = l1_model.minimise_dense(H, g, before, penalty, below, 1e-10)
     else:

@@ -21,7 +21,7 @@ def read(options: Any, model: Expected | None = None, *, labels: bool = True) ->
 
     Parameters
     ----------
-    options : with ``data``, ``format``, ``target``, ``labels`` and ``index_base``.
+    options : with ``data``, ``format``, ``separator``, ``target``, ``labels``, ``index_base``.
     model : what the model expects, where there is one.
     labels : whether they are needed; where they are not, what DATA says of them is not checked.
     """
@@ -34,7 +34,7 @@ def read(options: Any, model: Expected | None = None, *, labels: bool = True) ->
         if kind == "svmlight":
             data = _svmlight(path, options.index_base, expected, inside)
         elif kind in ("csv", "tsv"):
-            data = read_table(path, "," if kind == "csv" else "\t", options, expected, inside)
+            data = read_table(path, kind, options, expected, inside)
         elif kind == "npz":
             data = _npz(path)
         else:
@@ -55,6 +55,11 @@ def _check_options(options: Any, kind: str) -> None:
         raise ValueError(
             f"--target {options.target}: {options.data} is read as {kind}, and only csv and tsv "
             "have columns with names: leave it out, or use --labels"
+        )
+    if options.separator is not None and kind not in ("csv", "tsv"):
+        raise ValueError(
+            f"--separator {options.separator!r}: {options.data} is read as {kind}, and only csv "
+            "and tsv have cells: leave it out"
         )
     if options.index_base != "auto" and kind != "svmlight":
         raise ValueError(

@@ -101,6 +101,12 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )
     add("--format", choices=FORMATS, help="what DATA is, if its name does not say")
     add(
+        "--separator",
+        type=_character,
+        metavar="CHARACTER",
+        help="between two cells of a table, such as ';' (default: a comma in .csv, a tab in .tsv)",
+    )
+    add(
         "--target",
         metavar="COLUMN",
         help="column of the labels in .csv and .tsv: a name or a number from 1 (default: that of "
@@ -214,3 +220,9 @@ def _positive(number: type) -> Any:
 
     parse.__name__ = f"positive {number.__name__}"
     return parse
+
+
+def _character(text: str) -> str:
+    if len(text) != 1 or text in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character that can separate cells")
+    return text

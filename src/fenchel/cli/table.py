@@ -10,21 +10,29 @@ import numpy as np
 
 from fenchel.cli.files import Data, Expected, open_text
 
+#: What may stand between two cells, by format, and how another one is asked for.
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+REMEDIES = {
+    ",": "--format csv", "\t": "--format tsv", ";": "--separator ';'", "|": "--separator '|'",
+}  # fmt: skip
 
-def read_table(path: Path, delimiter: str, options: Any, model: Expected, labels: bool) -> Data:
+
+def read_table(path: Path, kind: str, options: Any, model: Expected, labels: bool) -> Data:
     """Read a table with or without a header.
 
     Parameters
     ----------
-    path, delimiter : of the table.
-    options : with ``target`` and ``labels`` of the command line.
+    path, kind : of the table: csv or tsv.
+    options : with ``target``, ``labels`` and ``separator`` of the command line.
     model : whose features are found by name where the table has a header, else by place.
     labels : whether those of the table are needed.
     """
+    separator = options.separator or SEPARATORS[kind]
     with open_text(path, newline="") as file:
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+        rows = [row for row in csv.reader(file, delimiter=separator) if row]
     if not rows:
         raise ValueError("the file is empty")
+    _refuse_another_separator(rows, separator)
     width = len(rows[0])
     for number, row in enumerate(rows, 1):
         if len(row) != width:
@@ -36,12 +44,30 @@ def read_table(path: Path, delimiter: str, options: Any, model: Expected, labels
     columns = [c for c in range(width) if c != label]
     if header is not None and model.names is not None:
         columns = _columns_of(model.names, header)
+    if not columns:
+        raise ValueError(
+            f"one column, with {separator!r} between cells, and it holds the labels: give a file "
+            "with features, or --labels if they are in another file"
+        )
     X = _numbers(samples, columns, first)
     y, target = None, None
     if label is not None:
         target = label + 1 if header is None else header[label]
         y = _labels(samples, label, first) if labels else None
     return Data(X, y, None if header is None else [header[c] for c in columns], target)
+
+
+def _refuse_another_separator(rows: list[list[str]], separator: str) -> None:
+    """Complain where the first row is one cell, and would be as many as the second otherwise."""
+    if len(rows[0]) > 1:
+        return
+    for other, remedy in REMEDIES.items():
+        counts = [separator.join(row).count(other) for row in rows[:2]]
+        if counts[0] == counts[-1] > 0:
+            raise ValueError(
+                f"one column, with {separator!r} between cells, but {counts[0] + 1} with "
+                f"{other!r}: use {remedy}"
+            )
 
 
 def _header(rows: list[list[str]], names: list[str] | None) -> list[str] | None:

@@ -49,7 +49,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # where a link points to
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8", newline="") as file:
@@ -67,23 +67,22 @@ def check_writable(outputs: Mapping[str, str | None], inputs: Iterable[str | Non
     outputs : the names of the files to write, by option; None where it was not given.
     inputs : files that are read, which no output may replace.
     """
-    taken = {Path(path).resolve(): "an input" for path in inputs if path is not None}
+    taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
     for option, path in outputs.items():
         if path is None:
             continue
-        target = Path(path)
+        target = Path(os.path.realpath(path))
         if not path:
             raise ValueError(f"{option} '': the name is empty: give the name of a file")
         if target.is_dir():
             raise IsADirectoryError(f"{option} {path} is a folder: give the name of a file")
         if target.exists() and not target.is_file():
             raise ValueError(f"{option} {path} is no regular file, and would be replaced by one")
-        if not target.absolute().parent.is_dir():
+        if not target.parent.is_dir():
             raise FileNotFoundError(f"{option} {path}: its folder does not exist")
-        if target.resolve() in taken:
-            what = taken[target.resolve()]
-            raise ValueError(f"{option} {path} is {what} too: give it another name")
-        taken[target.resolve()] = option
+        if str(target) in taken:
+            raise ValueError(f"{option} {path} is {taken[str(target)]} too: give it another name")
+        taken[str(target)] = option
         try:
             with NamedTemporaryFile(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent):
                 pass

@@ -44,6 +44,10 @@ class Room:
         """The beginning, as a matrix."""
         return self.array[: size * size].reshape(size, size)
 
+    def factor(self, size: int, n_rows: int) -> np.ndarray:
+        """Zeros for the product that a Hessian of sparse data is made of."""
+        return np.zeros((size, n_rows))
+
 
 @dataclass(frozen=True)
 class KeptHessian:

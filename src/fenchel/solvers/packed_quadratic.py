@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from fenchel.kernels import l1_newton as kernels
+from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import forms_hessian
 
 #: Class blocks of the preconditioner have at most this many entries.
@@ -116,12 +117,12 @@ class PackedQuadratic:
         """Whether H is formed, where that is the faster way (:func:`.l1_model.forms_hessian`)."""
         return forms_hessian(self.klass.size, min(self.n_rows, self.row.size // 2))
 
-    def hessian(self) -> np.ndarray:
+    def hessian(self, room: Room) -> np.ndarray:
         """H with damping: blocks within the classes, minus one product for the row means."""
         row, weight, share = self.positions
         number = np.cumsum(np.bincount(row) > 0) - 1  # of the rows in use
         everything = np.arange(self.klass.size)
-        Q = np.zeros((everything.size, number[-1] + 1 if number.size else 0))
+        Q = room.factor(everything.size, number[-1] + 1 if number.size else 0)
         kernels.scatter_by_row(self.packed, np.sqrt(share * weight), number[row], Q)
         H = -(Q @ Q.T)
         for low, high in pairwise(_class_bounds(self.klass, everything.size)):

@@ -556,8 +556,8 @@ class ProximalNewton(PenalisedSolver):
         del h  # as large as the scores
         with one_thread():
             if isinstance(quadratic, PackedQuadratic) and quadratic.forms_hessian():
-                s = minimise_dense(quadratic.hessian(), g, entries.u, penalty, below, tol)
-                return s, 0
+                H = quadratic.hessian(state.room)
+                return minimise_dense(H, g, entries.u, penalty, below, tol), 0
             s, n_cg = minimise_quadratic(
                 quadratic, g, entries.u, penalty, below, damped, tol, effort
             )
