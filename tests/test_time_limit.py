@@ -65,6 +65,7 @@ def test_a_pass_in_blocks_is_cut_off_and_one_product_is_not(monkeypatch) -> None
     with until(PAST, PAST):
         whole = violators(problem, V, 100)  # one block
     monkeypatch.setattr("fenchel.solvers.working_set.BLOCK_ENTRIES", 2 * problem.n)
+    monkeypatch.setattr("fenchel.full_gradient.MOST", 0)
     with until(PAST, PAST), pytest.raises(TimeLimitError):
         violators(problem, V, 100)
     blocks = violators(problem, V, 100)
@@ -215,6 +216,7 @@ def test_auto_goes_on_with_the_sublinear_solver(monkeypatch, sparse, intercept) 
     monkeypatch.setattr("fenchel.solvers.hurried.LARGE", 0)
     monkeypatch.setattr("fenchel.solvers.hurried.ENTRIES", 20)
     monkeypatch.setattr("fenchel.solvers.working_set.BLOCK_ENTRIES", 1)
+    monkeypatch.setattr("fenchel.full_gradient.MOST", 0)
     monkeypatch.setattr("fenchel.solvers.proximal_newton.few_coefficients", lambda problem: True)
     monkeypatch.setattr("fenchel.solvers.primal_dual.few_coefficients", lambda problem: True)
     X, y = make_data(np.random.default_rng(4))
@@ -240,6 +242,7 @@ def test_without_a_time_limit_nothing_is_cut_off(monkeypatch) -> None:
     monkeypatch.setattr("fenchel.driver.PATIENCE", 0.0)
     monkeypatch.setattr("fenchel.solvers.hurried.LARGE", 0)
     monkeypatch.setattr("fenchel.solvers.working_set.BLOCK_ENTRIES", 1)
+    monkeypatch.setattr("fenchel.full_gradient.MOST", 0)
     X, y = make_data(np.random.default_rng(6))
     result = fenchel.solve(X, y, lam=0.01)
     assert (result.solver, result.status) == ("primal-dual", "converged")
@@ -262,6 +265,9 @@ def test_problems_that_the_sublinear_solver_cannot_do_have_no_fallback(
     assert choose(Problem.from_data(X, y, lam=0.01)).fallback is None  # small
     monkeypatch.setattr("fenchel.solvers.hurried.LARGE", 0)
     assert isinstance(choose(Problem.from_data(X, y, lam=0.01)).fallback, Hurried)
+    with monkeypatch.context() as little:
+        little.setattr(hurried, "available_memory", lambda: hurried.ROOM + X.nbytes)
+        assert choose(Problem.from_data(X, y, lam=0.01)).fallback is None
     assert choose(Problem.from_data(X, y, **{"lam": 0.01, **arguments})).fallback is None
 
 

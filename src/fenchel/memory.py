@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
+from fenchel.free_memory import available_memory
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
@@ -424,15 +424,3 @@ def check(X: Matrix, codes: np.ndarray, k: int, loss: str | Loss, alpha: float, 
         f"{free / 2**30:.3g} GiB are free: fit at most {rows} of these rows, "
         "or merge rare classes."
     )
-
-
-def available_memory() -> int | None:
-    """Bytes of memory that are free, or None where the system does not say."""
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
+from fenchel.free_memory import available_memory
 from fenchel.kernels.sublinear import DUAL_USED, PRIMAL_USED
 from fenchel.kernels.sublinear_state import largest_of_average
-from fenchel.problem import Problem
+from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.of_class_means import best_multiple
 from fenchel.solvers.sublinear import Run, Sublinear
@@ -21,8 +23,8 @@ ENTRIES = 300
 #: Problems with fewer multiplications in one pass have a point of another solver in a moment.
 LARGE = 1 << 28
 
-#: Bytes that the touched classes may take.
-ROOM = 2 << 30
+#: Bytes that the touched classes may take, and copies of X beside them, at most.
+ROOM, COPIES = 2 << 30, 2
 
 
 @dataclass
@@ -76,7 +78,14 @@ class Hurried(Solver):
         large = (X.nnz if problem.design.is_sparse else X.size) * problem.k >= LARGE
         if not large or problem.radius is not None or Sublinear.refuses(problem):
             return False
+        free = available_memory()
+        if free is not None and free < ROOM + COPIES * _bytes(X):
+            return False
         try:
             return problem.radius_bound() > 0.0
         except ValueError:  # no ball is known that holds a solution
             return False
+
+
+def _bytes(X: Matrix) -> int:
+    return int(X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes)
