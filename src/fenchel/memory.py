@@ -28,7 +28,7 @@ FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
 
 #: The same with sparse data, of which the arrays come in many sizes: an array of the size of U, or
 #: less.
-MOST_BETWEEN_SPARSE = 10_000_000
+MOST_BETWEEN_SPARSE = 9_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -36,7 +36,7 @@ MOST_BETWEEN_SPARSE = 10_000_000
 #: Counted from what was measured, as are the others here. Rows, weights and shares are two arrays
 #: and a half, and only of where a V has curvature: with sparsemax on its support, which is anything
 #: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
-SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.5, 2.5, 0.6
+SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
 
 #: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
 #: too; and where a fit ends at its start.

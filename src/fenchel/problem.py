@@ -155,21 +155,15 @@ class Problem:
     @cached_property
     def at_zero(self) -> float:
         """P(0), the scale of ``tol``: 1 for the hinge loss, log k for softmax."""
-        losses, size = np.empty(self._present.size), max(1, ROW_ENTRIES // self.k)
-        for start in range(0, losses.size, size):
-            some = self._present[start : start + size]
-            losses[start : start + size] = self.loss.value(np.zeros((some.size, self.k)), some)
-        return float(self.weights @ losses[np.searchsorted(self._present, self.y)])
+        total = 0.0
+        for rows in self.row_blocks():
+            y = self.y[rows]
+            total += float(self.weights[rows] @ self.loss.value(np.zeros((y.size, self.k)), y))
+        return total
 
     def dual_at_zero(self) -> np.ndarray:
-        """The V that belongs to U = 0, (n, k): without scores a row depends on its class alone."""
-        T = self.loss.argmax(np.zeros((self._present.size, self.k)), self._present)
-        return T[np.searchsorted(self._present, self.y)]
-
-    @cached_property
-    def _present(self) -> np.ndarray:
-        """The classes that have samples."""
-        return np.flatnonzero(np.bincount(self.y, minlength=self.k))
+        """The V that belongs to U = 0, (n, k)."""
+        return self.loss.argmax(np.zeros((self.n, self.k)), self.y)
 
     def with_radius(self, radius: float | None) -> Problem:
         """The same data and penalty with another radius."""
