@@ -182,6 +182,13 @@ def test_a_limit_on_iterations_leaves_a_solver_its_time(problem, fallback) -> No
     assert outcome.certificate.primal == problem.at_zero
 
 
+def test_the_end_of_the_time_does_not_hang_on_rounding(problem, monkeypatch) -> None:
+    """The deadline and the seconds of a record are rounded each in its own way."""
+    monkeypatch.setattr("fenchel.driver.decide", lambda *_: None)
+    outcome = run(problem, make_endless(None), Budget(tol=0.0, max_time=0.05))
+    assert outcome.status == "max_time"
+
+
 def test_a_fallback_without_room_ends_before_its_time(problem) -> None:
     outcome = run(problem, make_endless(Quick(most=3)), Budget(tol=0.0, max_time=0.5))
     assert (outcome.status, outcome.solver) == ("max_time", "quick")

@@ -231,7 +231,10 @@ def _iterate(
     try:
         return _advance(progress, solver, start, rng)
     except TimeLimitError:
-        return progress.check(progress.best.certificate(), "a pass over the data was cut off")
+        over = Status.MAX_TIME if progress.late else None
+        return (
+            progress.check(progress.best.certificate(), "a pass over the data was cut off") or over
+        )
 
 
 def _advance(
