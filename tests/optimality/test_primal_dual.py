@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,7 @@ from fenchel.null_penalty import smallest_null_penalty
 from fenchel.problem import Problem
 from fenchel.solvers import primal_dual
 from fenchel.solvers.base import Start
+from fenchel.solvers.class_newton import Blocks
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
 from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.primal_dual import (
@@ -500,6 +502,36 @@ def test_rows_that_leave_the_simplex_cost_the_dual_point_of_a_model_little(monke
         certificate = certify(problem, method.points(state)[0].U, V)
         bounds.append((optimum - certificate.dual) / (certificate.primal - optimum))
     assert bounds[1] < 3.0 < 6.0 < bounds[0]
+
+
+def test_what_a_repaired_dual_point_still_violates_joins_its_model() -> None:
+    """Here one entry does after the second model, and would cost eighteen times the gap."""
+    X, y = load_digits(return_X_y=True)
+    problem = {"X": X / 16, "y": y, "loss": "softmax", "lam": 1e-4}
+    result = fenchel.solve(**problem, tol=1e-3)
+    optimum = fenchel.solve(**problem, tol=1e-7).dual
+    assert 0.0 < result.gap <= 2.0 * (result.primal - optimum)
+
+
+def test_blocks_that_are_formed_anew_are_of_the_entries_that_move(monkeypatch) -> None:
+    data = make_paper(60, rng=0)
+    problem = Problem.from_data(data.X, data.y, loss="softmax", lam=data.lam, classes=data.classes)
+    method, of, made = ProximalNewton(), Blocks.of, []
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+
+    def recorded(problem, columns, entries, V, eta):
+        made[-1].append(entries)
+        return of(problem, columns, entries, V, eta)
+
+    monkeypatch.setattr(Blocks, "of", recorded)
+    for _ in range(4):
+        made.append([])
+        method.advance(state, 1)
+    pairs = [pair for blocks in made for pair in pairwise(blocks)]
+    assert any(after.u.size < 0.8 * before.u.size for before, after in pairs)
+    for before, after in pairs:
+        left_out = before.place_in(after, problem.d) < 0
+        assert not before.u[left_out].any()
 
 
 def test_a_step_is_forgotten_where_its_model_grew_and_was_given_up(monkeypatch) -> None:

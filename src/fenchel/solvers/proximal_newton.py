@@ -293,13 +293,13 @@ class ProximalNewton(PenalisedSolver):
             if here is state:
                 state.step = s
             V, left = linearised(problem, state.columns, here.entries, s, here.V)
-            if left > LEFT * problem.n or (here is not state and not left):
+            if left > LEFT * problem.n:
                 break
             feature, klass, excess, _ = violators(problem, V, limit, problem.full_gradient(V))
             if excess.size == 0 or excess.max() <= close:
                 break
             if left:
-                here = here.after(s, V, feature, klass)
+                here, new = here.after(s, V, feature, klass), (feature, klass)
                 continue
             new = np.append(new[0], feature), np.append(new[1], klass)
             entries = here.entries.with_new(*new)
@@ -416,7 +416,7 @@ class ProximalNewton(PenalisedSolver):
 
     def _class_steps(self, state: State, progress: Progress) -> None:
         """Work on the working set by steps on single classes (:mod:`.class_newton`)."""
-        entries = state.entries
+        entries = whole = state.entries
         error, g, penalty = state.subgradient()
         goal = self._goal(state, error)
         before = value = state.objective()
@@ -430,6 +430,13 @@ class ProximalNewton(PenalisedSolver):
             if error <= goal or self._long(state):
                 break
             if progress.blocks is None:
+                if n_steps > 0 and not state.columns.sparse:
+                    # blocks cost the square of their size, and most that came in stay at zero
+                    moves = (entries.u != 0.0) | (np.abs(g) > penalty)
+                    kept = np.flatnonzero(nonzero | moves)
+                    entries, nonzero = entries.only(kept), nonzero[kept]
+                    g, penalty = g[kept], penalty[kept]
+                    state.work_on(entries)
                 V = state.V if state.scores is None else state.scores.V
                 progress.blocks = Blocks.of(state.problem, state.columns, entries, V, state.eta)
             found = self._class_step(state, progress, g, penalty, value)
@@ -448,7 +455,7 @@ class ProximalNewton(PenalisedSolver):
         state.rough = error > state.problem.lam
         moved = np.count_nonzero(nonzero != (entries.u != 0.0))
         settled = bool(moved <= UNSETTLED * np.count_nonzero(entries.u))
-        cost, newton = costs(state.problem, state.columns, entries, n_steps, many(state.V))
+        cost, newton = costs(state.problem, state.columns, whole, n_steps, many(state.V))
         progress.looked(before - state.objective(), settled, cost, newton)
 
     def _class_step(

@@ -115,6 +115,10 @@ class Entries:
         """Where the block of each class begins, where all have one, and the end."""
         return np.append(0, np.cumsum(np.diff(self.bounds[1]) ** 2))
 
+    def only(self, which: np.ndarray) -> Entries:
+        """Some of the entries, in their order."""
+        return Entries(self.feature[which], self.klass[which], self.u[which])
+
     def matrix(self, values: np.ndarray, shape: tuple[int, int]) -> sp.csc_array:
         """The (d, k) matrix with these values at the entries; zeros are not stored."""
         keep = values != 0
