@@ -21,8 +21,9 @@ $(VENV)/.installed: pyproject.toml
 demo: install
 	$(BIN)/python -m fenchel.demo
 
+# two processes: each compiles what it tests, so that more of them would gain little
 test: demo
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: install
 	$(BIN)/ruff check .

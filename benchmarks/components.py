@@ -2,11 +2,13 @@
 
     [FENCHEL_DATA=folder] python benchmarks/components.py [--large] [--loss softmax]
 
-On problems that need no download, and for the hinge loss on genes where the shared folder is named.
+On problems that need no download, and for the hinge loss on genes and text where the shared folder
+is named.
 
 Prints CPU seconds, one thread, to certified gaps over P(0); "-" where the limit of 20 s (60 s
-for n=d=k=1000, --large) came first. With --large also what a gap of 0.01 at n=d=k=1000 costs in
-dense products X @ U of that size, timed in the same process.
+for n=d=k=1000, --large) came first. What takes less than half a second is the fastest of three
+runs. With --large also what a gap of 0.01 at n=d=k=1000 costs in dense products X @ U of that size,
+timed in the same process.
 
 With --loss softmax suboptimality (P(U) - P*) / P(0) instead, which is what the steps on single
 classes are for: with them, and Newton steps alone from the beginning.
@@ -31,6 +33,9 @@ from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.proximal_newton import ProximalNewton
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
+
+#: Runs to levels that take less than so many seconds are made again.
+SHORT = 0.5
 SOLVERS = ("hybrid-gradient", "proximal-newton", "primal-dual")
 
 
@@ -56,6 +61,17 @@ def wide() -> list[tuple[str, dict]]:
     return found
 
 
+def text() -> list[tuple[str, dict]]:
+    """Sparse rows of the comparison with the peers, where the folder is named."""
+    found = []
+    for name, lam in (("news20", 1e-3), ("news20", 1e-4), ("clinc150", 1e-4)):
+        if "FENCHEL_DATA" in os.environ:
+            data = load("dataset", "text")(text=name).get_data()
+            arguments = {"X": data["X"], "y": data["y"], "classes": np.arange(data["k"])}
+            found.append((f"{name}, lam {lam:g}", arguments | {"lam": lam}))
+    return found
+
+
 def times_to_gap(
     arguments: dict, solver: str | Solver, limit: float, tol: float
 ) -> dict[float, float]:
@@ -74,12 +90,18 @@ def times_to_gap(
     return reached
 
 
-def print_row(
-    name: str, solver: str, reached: dict[float, float], levels: tuple, digits: int = 2
-) -> None:
-    cells = (
-        f"{reached[level]:8.{digits}f}" if level in reached else f"{'-':>8}" for level in levels
-    )
+def fastest(arguments: dict, solver: str | Solver, limit: float, tol: float) -> dict[float, float]:
+    """The same, and of the levels that take less than half a second the fastest of three runs."""
+    reached = times_to_gap(arguments, solver, limit, tol)
+    short = [level for level, seconds in reached.items() if seconds < SHORT]
+    for _ in range(2 if short else 0):
+        again = times_to_gap(arguments, solver, SHORT, tol)
+        reached |= {x: min(reached[x], again.get(x, np.inf)) for x in short}
+    return reached
+
+
+def print_row(name: str, solver: str, reached: dict[float, float]) -> None:
+    cells = (f"{reached[level]:8.3f}" if level in reached else f"{'-':>8}" for level in LEVELS)
     print(f"{name:24} {solver:16}" + "".join(cells), flush=True)
 
 
@@ -127,7 +149,7 @@ def softmax(large: bool) -> None:
             runs = [times_to_value(arguments, solver, optimum) for _ in range(3)]
             common = set.intersection(*(set(run) for run in runs))
             best = {level: min(run[level] for run in runs) for level in common}
-            print_row(name, label, best, LEVELS, 3)
+            print_row(name, label, best)
 
 
 def main() -> None:
@@ -141,12 +163,12 @@ def main() -> None:
     with threadpool_limits(1):
         if options.loss == "softmax":
             return softmax(large)
-        made = problems() + wide()
+        made = problems() + wide() + text()
         print(f"{'problem (hinge)':24} {'solver':16}" + "".join(f"{x:8g}" for x in LEVELS))
         for name, arguments in made:
             for solver in SOLVERS:
                 times_to_gap(arguments, solver, 2.0, 1e-6)  # compile, and load what is compiled
-                print_row(name, solver, times_to_gap(arguments, solver, 20.0, 1e-6), LEVELS)
+                print_row(name, solver, fastest(arguments, solver, 20.0, 1e-6))
         if large:
             data = make_paper(1000, rng=0)
             arguments = {"X": data.X, "y": data.y, "classes": data.classes, "lam": data.lam}
@@ -158,7 +180,7 @@ def main() -> None:
                 products.append(time.process_time() - began)
             for solver in SOLVERS:
                 reached = times_to_gap(arguments, solver, 60.0, 1e-2)
-                print_row("synthetic n=d=k=1000", solver, reached, LEVELS)
+                print_row("synthetic n=d=k=1000", solver, reached)
                 if 1e-2 in reached:
                     print(f"  gap 0.01 = {reached[1e-2] / min(products):.0f} dense products X @ U")
 

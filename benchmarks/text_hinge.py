@@ -44,7 +44,7 @@ def main() -> None:
             for solver in solvers:
                 label = solver if isinstance(solver, str) else solver.name
                 reached = times_to_gap(arguments, solver, options.limit, 1e-6)
-                print_row(f"{name}, lam {lam}", label, reached, LEVELS)
+                print_row(f"{name}, lam {lam}", label, reached)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
 
