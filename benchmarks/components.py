@@ -56,8 +56,8 @@ def wide() -> list[tuple[str, dict]]:
     found = [("noise, 400 x 3000", {"X": X, "y": y, "lam": 1e-2})]
     for name in ("nci60", "nakayama") if "FENCHEL_DATA" in os.environ else ():
         data = load("dataset", "genes")(genes=name).get_data()
-        arguments = {"X": data["X"], "y": data["y"], "classes": np.arange(data["k"]), "lam": 1e-2}
-        found.append((f"{name}, lam 0.01", arguments))
+        arguments = {"X": data["X"], "y": data["y"], "classes": np.arange(data["k"])}
+        found += [(f"{name}, lam {lam:g}", arguments | {"lam": lam}) for lam in (1e-2, 1e-3)]
     return found
 
 

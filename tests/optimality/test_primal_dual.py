@@ -175,25 +175,33 @@ def test_projection_ends_where_rounding_ties_entries() -> None:
 
 def test_a_rough_point_is_handed_over_without_its_small_entries() -> None:
     U = np.array([[1.0, 0.0, -0.3], [0.05, 2.0, 0.2], [-0.5, 0.3, 0.0], [0.0, -0.1, 0.01]])
-    kept = _pruned(U, 10).toarray()
+    point = sp.csc_array(U)
+    kept = _pruned(point, 10).toarray()
     assert_array_equal(kept, np.where(np.abs(U) >= 0.1 * np.abs(U).max(axis=0), U, 0.0))
-    kept = _pruned(U, 3).toarray()  # the three largest of all
+    kept = _pruned(point, 3).toarray()  # the three largest of all
     assert_array_equal(kept, np.where(np.abs(U) >= 0.5, U, 0.0))
-    assert np.count_nonzero(U) == 9  # the point itself is as it was
+    assert_array_equal(point.toarray(), U)  # the point itself is as it was
 
 
-@pytest.mark.parametrize("gap", [0.5, 0.01])
-def test_only_a_rough_point_loses_entries_at_the_hand_over(gap: float) -> None:
+@pytest.mark.parametrize(
+    ("gap", "d", "kept"),
+    [(0.5, 800, MOST), (0.01, 800, 4 * 800), (0.01, 3000, 7)],
+    ids=["rough", "not rough", "far too many"],
+)
+def test_what_is_handed_over_of_a_point(gap: float, d: int, kept: int) -> None:
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(30, 800)), rng.integers(0, 4, 30)
+    X, y = rng.normal(size=(30, d)), rng.integers(0, 4, 30)
     problem = Problem.from_data(X, y, loss="hinge", lam=1e-3)
     solver = PrimalDual()
     state = solver.init(problem, None, rng, 1)
-    U = rng.uniform(1.0, 2.0, size=(4, 800))
+    U = rng.uniform(1.0, 2.0, size=(4, d))
     state.inner.primal, state.inner.gap = (1.0, nonzeros(U, U.size)), gap * problem.at_zero
+    state.inner.now.V[:] = 0.0
+    state.inner.now.V[:, 0] = 1.0
+    state.inner.now.V[:7, 1] = 0.5  # seven equations between scores
     state.inner.iteration, state.reference = 1000, state.inner.gap
     solver._hand_over_in_time(state)
-    assert np.count_nonzero(state.inner.entries.u) == (MOST if gap > 0.05 else U.size)
+    assert np.count_nonzero(state.inner.entries.u) == kept
 
 
 @pytest.mark.parametrize(

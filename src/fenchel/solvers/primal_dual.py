@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.common_part import dear
-from fenchel.problem import SPARSE, Matrix, Problem
+from fenchel.problem import SPARSE, Problem
 from fenchel.solvers.ball import BallMultiplier
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.solvers.class_newton import few_coefficients
@@ -42,6 +42,10 @@ ENTRY_OF_V, ENTRY_OF_U = 1000, 170
 #: the solution, and Newton steps cost the more the larger their working set. What is smaller than
 #: this part of the largest of its class is not handed over, nor more of them than this or n.
 ROUGH, SMALL, MOST = 0.05, 0.1, 1000
+
+#: A point that is no longer rough can still have tens of thousands. With more than this the first
+#: Newton steps would take longer than the rest, and so only as many as the solution has go along.
+FAR_TOO_MANY = 10_000
 
 #: Steps are left for a linear program below this gap, in parts of P(0); and where that was too
 #: large, below this part of the gap at which it was. Newton steps, which are faster than it as long
@@ -190,15 +194,18 @@ class PrimalDual(PenalisedSolver):
         waited = inner.iteration - state.since
         if waited < self._patience(state.problem, inner.iteration, inner.now.V):
             return
-        point = state.method.points(inner)[0]
-        rough = inner.gap > ROUGH * state.problem.at_zero
-        U = _pruned(point.U, max(MOST, state.problem.n)) if rough else point.U
+        point, size = state.method.points(inner)[0], solution_size(inner.now.V)
+        U = sp.csc_array(point.U)
+        if inner.gap > ROUGH * state.problem.at_zero:
+            U = _pruned(U, max(MOST, state.problem.n))
+        elif U.nnz > FAR_TOO_MANY:
+            U = _pruned(U, max(size, 1))
         method = ProximalNewton()
         rng = np.random.default_rng(0)  # neither method draws anything
         state.tell(
             f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
-            f"did not halve in the last {waited}, and Newton steps for about "
-            f"{solution_size(inner.now.V)} coefficients cost no more"
+            f"did not halve in the last {waited}, and Newton steps for about {size} coefficients "
+            "cost no more"
         )
         state.method, state.reference, state.since = method, np.inf, 0
         state.inner = inner = None  # its copy of X goes before another is made
@@ -280,9 +287,9 @@ def solution_size(V: np.ndarray) -> int:
     return max(int(np.count_nonzero(V)) - V.shape[0], 0)
 
 
-def _pruned(U: Matrix, most: int) -> sp.csc_array:
+def _pruned(U: sp.csc_array, most: int) -> sp.csc_array:
     """U without the entries that are small for their class, and at most so many of the largest."""
-    U = sp.csc_array(U)
+    U = U.copy()
     size = np.abs(U.data)
     klass = np.repeat(np.arange(U.shape[1]), np.diff(U.indptr))
     largest = np.zeros(U.shape[1])
