@@ -29,8 +29,9 @@ ROW_COST = 8
 class Room:
     """The one array that the Hessians of a fit are made in, each in the place of the last.
 
-    Two side by side would be the peak of a fit. Of the room for the largest only what is written
-    to becomes memory.
+    Two side by side would be the peak of a fit. Behind a Hessian is what is solved of it: freed and
+    taken again with every step, it would leave gaps that stay memory of the process. Of the room
+    for the largest only what is written to becomes memory.
     """
 
     most: int  # rows of the largest there may be
@@ -38,11 +39,15 @@ class Room:
 
     @cached_property
     def array(self) -> np.ndarray:
-        return np.empty(self.most**2)
+        return np.empty(2 * self.most**2)
 
     def square(self, size: int) -> np.ndarray:
         """The beginning, as a matrix."""
         return self.array[: size * size].reshape(size, size)
+
+    def behind(self, size: int) -> np.ndarray:
+        """What is left behind a Hessian of so many rows: as much as that, or more."""
+        return self.array[size * size :]
 
     def factor(self, size: int, n_rows: int) -> np.ndarray:
         """Zeros for the product that a Hessian of sparse data is made of."""
