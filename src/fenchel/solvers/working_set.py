@@ -35,7 +35,7 @@ HESSIAN_ENTRIES, LEAST_SAMPLES = 1 << 16, 128
 
 #: Samples without curvature are left out where at most this part of all has any. The values of X
 #: in the others are copied for about so many entries at a time.
-WORTH_A_COPY, COPIED_ENTRIES = 0.8, 1 << 18
+WORTH_A_COPY, COPIED_ENTRIES = 0.8, 1 << 16
 
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
