@@ -179,7 +179,7 @@ class Columns:
         new = np.flatnonzero(lacking) if features is None else np.unique(features)
         new = new[lacking[new]]
         lacking[new] = False
-        for some in _samples_at_a_time(new.size, X.shape[0]):
+        for some in _samples_at_a_time(new.size, X.shape[0], HESSIAN_ENTRIES):
             Xt[new, some] = X[some, new].T
 
     @property
@@ -314,7 +314,7 @@ class Columns:
         for t in np.flatnonzero(np.diff(bounds) > small):
             feature, K = entries.feature[bounds[t] : bounds[t + 1]], out[offset[t] : offset[t + 1]]
             K[:] = 0.0
-            for some in _samples_at_a_time(feature.size, Xt.shape[1]):
+            for some in _samples_at_a_time(feature.size, Xt.shape[1], HESSIAN_ENTRIES):
                 M = Xt[feature, some] * np.sqrt(curvature_at[t, some])
                 K += (M @ M.T).ravel()
         return out
@@ -426,13 +426,13 @@ def _subtract_products(
     """
     syrk = dsyrk if unit is None else ssyrk
     part_of = np.ones(feature.size) if unit is None else 1.0 / unit
-    for some in _samples_at_a_time(feature.size, Xt.shape[1]):
+    for some in _samples_at_a_time(feature.size, Xt.shape[1], HESSIAN_ENTRIES):
         Q = np.empty((feature.size, some.stop - some.start), dtype=product.dtype)
         class_blocks.weighted_columns(Xt, feature, part, code, part_of, some.start, Q)
         syrk(-1.0, Q.T, 1.0, product, trans=1, overwrite_c=1)  # in place: it is as BLAS wants it
 
 
-def _samples_at_a_time(size: int, n: int, entries: int = HESSIAN_ENTRIES) -> Iterator[slice]:
+def _samples_at_a_time(size: int, n: int, entries: int) -> Iterator[slice]:
     """Slices of n samples that have about so many entries at a time, with that size each."""
     width = max(1, LEAST_SAMPLES, entries // max(1, size))
     for start in range(0, n, width):
