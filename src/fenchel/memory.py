@@ -112,11 +112,12 @@ def estimate_memory(
     It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
     arrays of the size of the scores and of the gradient, and the Hessian of a Newton step, which
     depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
-    X and scores, and ends at the first Hessian that it would form. Of sparse data with more than a
-    million it is only seen whether zero is the solution. docs/guide.md has ratios to the measured
-    peak and what the look costs: most are within 20%, but with the hinge loss on wide dense data
-    0.5 and 1.8 were seen. Where a fit takes about a megabyte or less, the estimate is no more than
-    an order of magnitude: what the interpreter has free makes as large a difference as the fit.
+    X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
+    dense data that can take as long as the fit. Of sparse data with more than a million it is only
+    seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
+    look costs: most are within 20%, but 0.4 and 0.6 were seen where a Hessian is formed late.
+    Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
+    what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.
 
     Parameters
