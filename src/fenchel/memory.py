@@ -115,7 +115,7 @@ def estimate_memory(
     X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
     dense data that can take as long as the fit. Of sparse data with more than a million it is only
     seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
-    look costs: most are within 20%, but 0.4 and 0.6 were seen where a Hessian is formed late.
+    look costs: most are within 20%, but 0.4 and 0.6 were seen on dense data.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.
