@@ -254,6 +254,9 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
         ("clinc150 half", largest, ("clinc150", 75), 1e-3, 1e-3, 3e-4),
         ("debian_section large", largest, ("debian_section", 12), 1e-4, 1e-3, 1e-3),
         ("news20 large", largest, ("news20", 8), 1e-3, 1e-3, 1e-4),
+        ("isolet products", products, ("isolet1560", 30), 1e-3, 1e-3, 1e-3),
+        ("usps half", fourier, ("usps", 3000, 300), 1e-3, 1e-3, 1e-3),
+        ("square clusters", clusters, (1200, 400, 12), 1e-2, 1e-3, 3e-3),
     )
     for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
 }
@@ -282,6 +285,10 @@ TINY: dict[str, tuple[Any, tuple, str, float]] = {
         ("rows of ten", text, (2000, 3000, 6, 10), 1e-3),
         ("few topics", text, (1000, 8000, 30, 30), 1e-3),
         ("small long text", text, (400, 6000, 3, 120), 3e-4),
+        ("eight digits", digits, (8,), 3e-3),
+        ("wider clusters", clusters, (2000, 64, 5), 3e-3),
+        ("short waves", waves, (1500, 60, 12), 1e-3),
+        ("wider square", dense, (500, 700, 10), 1e-2),
     )
     for loss in ("hinge", "softmax")
 }

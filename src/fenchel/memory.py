@@ -15,10 +15,18 @@ from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
-from fenchel.solvers.newton_state import State
+from fenchel.solvers.newton_state import ROW_WORK, State
 from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
+from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
 from fenchel.solvers.working_rows import LARGE
-from fenchel.solvers.working_set import HESSIAN_ENTRIES, MANY
+from fenchel.solvers.working_set import (
+    COPIED_ENTRIES,
+    HESSIAN_ENTRIES,
+    MANY,
+    WORTH_A_COPY,
+    many,
+    most_new,
+)
 from fenchel.solving import solve_problem
 from fenchel.validation import check_number, refuse_lazy
 
@@ -40,7 +48,7 @@ SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
 
 #: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
 #: too; and where a fit ends at its start.
-SMOOTH_SCORES, CLASS_SCORES, START_SCORES = 7, 9, 2
+SMOOTH_SCORES, CLASS_SCORES, START_SCORES = 6.6, 8.6, 2
 
 #: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
 #: kept.
@@ -60,15 +68,13 @@ SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.2, 8, 4, 2, 3
 WORKING_PART = 0.3
 
 #: Products with a dense X in single precision widen a block of it, and turn that by columns.
-WIDENED = 2
+WIDENED = 1.6
 
 #: The largest Hessian of a Newton step on dense data has about so many times the rows of the first
-#: one. With a loss that is not smooth many more entries come and go, the more of them as fewer of
-#: all coefficients are used; but after hybrid gradient steps the first Hessian is the largest.
-LATER, COMING = 1.05, 2.0
+#: one. With a loss that is not smooth more entries come and go: about this part of the most that a
+#: working set may take in.
+LATER, COMING = 1.05, 0.6
 
-#: After hybrid gradient steps at most this part of the samples is taken for the coefficients used.
-USED = 0.65
 
 #: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
 #: part of X.
@@ -106,11 +112,12 @@ def estimate_memory(
     It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
     arrays of the size of the scores and of the gradient, and the Hessian of a Newton step, which
     depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
-    X and scores, and ends at the first Hessian that it would form. Of sparse data with more than a
-    million it is only seen whether zero is the solution. docs/guide.md has ratios to the measured
-    peak and what the look costs: most are within 20%, but with the hinge loss on wide dense data
-    0.5 and 1.8 were seen. Where a fit takes about a megabyte or less, the estimate is no more than
-    an order of magnitude: what the interpreter has free makes as large a difference as the fit.
+    X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
+    dense data that can take as long as the fit. Of sparse data with more than a million it is only
+    seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
+    look costs: most are within 20%, but 0.4 and 0.6 were seen on dense data.
+    Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
+    what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.
 
     Parameters
@@ -148,10 +155,11 @@ class Seen:
 
     hessian: float = 0.0  # rows of the largest that is formed
     face: float = 0.0  # rows of what is solved of it
-    samples: float = 0.0  # of which it is made in one product, with sparse data
+    samples: float = 0.0  # of which it is made in one product, if it is
     at_start: bool = False  # whether zero is the solution
     without: bool = False  # whether Newton steps are made without one
     instead: float = 0.0  # bytes that these gather of X
+    dense: bool = False  # whether the dual point has few zeros
 
 
 def looked_at(
@@ -173,7 +181,7 @@ def looked_at(
 class EnoughSeenError(Exception):
     """A Hessian of so many rows would be formed now; of none, if none is after several steps.
 
-    Of sparse data, with the number of samples that it is made of.
+    With the number of samples that it is made of, where that is in one product.
     """
 
 
@@ -189,10 +197,6 @@ class NoRoom(Room):
 
     def square(self, size: int) -> np.ndarray:
         raise EnoughSeenError(size)
-
-
-class NoFactor(Room):
-    """The same for sparse data."""
 
     def factor(self, size: int, n_rows: int) -> np.ndarray:
         raise EnoughSeenError(size, n_rows)
@@ -212,9 +216,8 @@ class UntilHessian(PrimalDual):
 
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
-            none = NoFactor if state.problem.design.is_sparse else NoRoom
-            if isinstance(state.inner, State) and not isinstance(state.inner.room, none):
-                state.inner.room = none(state.inner.room.most)
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
+                state.inner.room = NoRoom(state.inner.room.most)
             newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
             self._count(newton)
@@ -266,30 +269,43 @@ def look(
     if sp.issparse(X):
         return look_at_sparse(problem)
     solver = UntilHessian()
-    last = first = 0
+    first = samples = 0
     try:
-        result = solve_problem(problem, solver=solver, tol=LOOK_TOL, rng=0)
+        # hybrid gradient steps are cheap, and may be all that there is
+        tol = FIT_TOL if solver._begins_rough(problem) else LOOK_TOL
+        result = solve_problem(problem, solver=solver, tol=tol, rng=0)
         if solver.state is None:  # next to nothing is used
             return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
-        last = result.history[-1].nnz
     except EnoughSeenError as seen:
-        first = int(seen.args[0])
+        first, samples = (*seen.args, 0)[:2]
     state, possible = solver.state.inner, problem.d * problem.k
-    if isinstance(state, State):
-        used = int(np.count_nonzero(state.entries.u))
-    else:  # hybrid gradient steps, whose point has many that will be zero
-        used = int(min(USED * n_rows, last))
-    instead = state.room.instead * n / n_rows if isinstance(state, State) else 0.0
-    if not first and (solver.without or used > BLAS_SIZE):
-        if solver.without and not loss.smooth and not instead:
-            instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
+    if not isinstance(state, State):  # hybrid gradient steps were enough, or class means
+        return Seen()
+    used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
+    if not first and solver.without and not loss.smooth and not instead:
+        instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
+    if not first and (used > BLAS_SIZE or (solver.without and not forms_later(problem, used))):
         return Seen(without=True, instead=instead)
     more = (n / n_rows) ** LOOK_GROWTH
-    largest = LATER * max(first, used)  # all that are used, where Newton steps are still to come
-    if not loss.smooth and not (first and solver._begins_rough(problem)):
-        largest = max(largest, used * (1.0 + COMING * (1.0 - used / possible) ** 2))
+    # all that are used, where Newton steps are still to come
+    largest, face = LATER * max(first, used), float(used)
+    if not loss.smooth:
+        if not (first and solver._begins_rough(problem)):  # else the first one is the largest
+            coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
+            largest = max(largest, used + coming)
+        face = (used + largest) / 2.0
     most = min(possible, BLAS_SIZE)
-    return Seen(min(more * largest, most), min(more * used, most), instead=instead)
+    sizes = min(more * largest, most), min(more * face, most)
+    return Seen(*sizes, samples=more * samples, instead=instead, dense=many(state.V))
+
+
+def forms_later(problem: Problem, used: int) -> bool:
+    """Whether a Hessian is formed at last, where the first Newton steps are made without one.
+
+    With a loss that is not smooth fewer and fewer samples have curvature, at the end about as many
+    as coefficients are used, in two classes each.
+    """
+    return not problem.loss.smooth and used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
 
 
 def look_at_sparse(problem: Problem) -> Seen:
@@ -373,8 +389,12 @@ class Size:
             return with_rest(self.stored + START_SCORES * scores + blocks)
         work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
         hessian = 8 * (seen.hessian**2 + seen.face**2)
-        if loss.smooth:  # by products of some samples at a time
+        if seen.samples:
+            hessian = max(hessian, factor_bytes(seen.hessian, min(n, seen.samples)))
+        if loss.smooth or seen.dense:  # by products of some samples at a time
             hessian += 8 * min(seen.hessian * n, HESSIAN_ENTRIES)
+        if seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
+            hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
         work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
         if self.stored < DOUBLE * n * (d + 1):
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
@@ -403,7 +423,7 @@ def with_rest(arrays: float) -> int:
 
 
 def factor_bytes(size: float, n_rows: float) -> float:
-    """What a Hessian of sparse data takes: its factor, the product of that, and its negative."""
+    """What a Hessian in one product takes: its factor, the product of that, and its negative."""
     return 8.0 * size * (n_rows + 2.0 * size)
 
 

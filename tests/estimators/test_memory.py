@@ -14,7 +14,12 @@ import scipy.sparse as sp
 
 import fenchel
 from fenchel import SparseLinearClassifier, estimate_memory, memory
+from fenchel.problem import Problem
+from fenchel.solvers.base import Start
+from fenchel.solvers.face import FaceMatrix
 from fenchel.solvers.kept_hessian import Room
+from fenchel.solvers.packed_quadratic import PackedQuadratic
+from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
@@ -110,11 +115,18 @@ def test_the_look_is_the_fit_up_to_its_first_hessian(hessian_matters, loss, monk
     assert not seen.without
 
 
+def forms_no_hessian(monkeypatch):
+    """Neither by BLAS and sample by sample, nor in one product."""
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
+    monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
+
+
 def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch):
     X, y = hessian_matters
     arguments = X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size
     formed, whole = memory.look(*arguments), estimate_memory(X, y, "softmax")
-    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    forms_no_hessian(monkeypatch)
     seen = memory.look(*arguments)
     assert (seen.hessian, seen.face, seen.without) == (0.0, 0.0, True)
     less = 8 * (formed.hessian**2 + formed.face**2 + memory.HESSIAN_ENTRIES)
@@ -125,7 +137,7 @@ def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch
 
 def test_what_newton_steps_gather_in_place_of_a_hessian_is_counted(hessian_matters, monkeypatch):
     X, y = hessian_matters
-    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    forms_no_hessian(monkeypatch)
     seen = memory.look(X, y, memory.get_loss("sparsemax"), 1e-3, "absolute", y.size)
     assert seen.without
     # at least a value and a position of every coefficient in a good part of the samples
@@ -135,10 +147,46 @@ def test_what_newton_steps_gather_in_place_of_a_hessian_is_counted(hessian_matte
     assert more == 1e8
 
 
+def test_a_hessian_that_is_formed_late_is_counted(hessian_matters, monkeypatch):
+    """With the hinge loss, where the first Newton steps are made without one."""
+    X, y = hessian_matters
+    arguments = X, y, memory.get_loss("hinge"), 1e-2, "absolute", y.size
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
+    late = memory.look(*arguments)
+    assert not late.without
+    assert 0 < late.face < late.hessian
+    monkeypatch.setattr(memory, "ROW_WORK", 0)
+    assert memory.look(*arguments).without
+
+
+def test_what_is_solved_of_a_hessian_is_behind_it_in_a_large_room():
+    room = Room(2000)
+    H, behind = room.square(1500), room.behind(1500)
+    assert behind.size >= H.size
+    behind[: H.size] = 1.0
+    H[:] = 0.0
+    assert behind[: H.size].all()
+    face = FaceMatrix(np.eye(3), np.arange(2), behind)
+    assert np.shares_memory(face.K, room.array)
+    assert Room(100).behind(50) is None
+
+
+@pytest.mark.parametrize(("loss", "most"), [("hinge", 2500), ("softmax", 20_000)])
+def test_newton_steps_of_a_smoothed_loss_take_in_few_entries(loss, most):
+    """With a new centre much is violated that stays zero: its Hessian would be the peak."""
+    X, y = np.random.default_rng(0).standard_normal((60, 4000)), np.arange(60) % 5
+    problem = Problem.from_data(X, y, loss=loss, lam=1e-3)
+    U = np.zeros((problem.d, problem.k))
+    U.flat[:10_000] = 1.0
+    state = ProximalNewton().init(problem, Start(U), np.random.default_rng(0), 1)
+    assert ProximalNewton._most_new(state) == most
+
+
 def test_a_dual_point_that_is_dense_at_first_is_gathered_later(hessian_matters, monkeypatch):
     """With the hinge loss; the more so, the more coefficients are used."""
     X, y = hessian_matters
-    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
+    forms_no_hessian(monkeypatch)
     monkeypatch.setattr(memory.UntilHessian, "_begins_rough", staticmethod(lambda problem: False))
     monkeypatch.setattr(Columns, "packs", lambda self, entries, h: False)
     few, many = (
@@ -225,7 +273,7 @@ def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
     X = np.ones((3000, 1000))
     whole, single = (estimate_memory(X.astype(dtype), 2, "softmax") for dtype in ("f8", "f4"))
     widened = memory.WIDENED * 8 * memory.DESIGN_ENTRIES
-    assert whole - single == 2 * 4 * 3000 * 1001 - widened
+    assert whole - single == pytest.approx(2 * 4 * 3000 * 1001 - widened, abs=1)
     assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
 
 

@@ -223,6 +223,7 @@ def test_the_dense_hessian_is_that_of_the_loss(
     case, certain: float, at_a_time: int, monkeypatch
 ) -> None:
     monkeypatch.setattr(working_set, "HESSIAN_ENTRIES", at_a_time)
+    monkeypatch.setattr(working_set, "COPIED_ENTRIES", 2 * at_a_time)
     monkeypatch.setattr(working_set, "LEAST_SAMPLES", 1)
     X, V, w, entries, columns, _ = case
     V[: int(certain * V.shape[0])] = np.eye(V.shape[1])[1]

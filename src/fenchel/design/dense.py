@@ -15,7 +15,7 @@ from fenchel.design.base import Design
 BLOCK_ENTRIES = 1 << 21
 
 #: Squares are formed of about this many entries at a time: they stay in the cache.
-SQUARED_ENTRIES = 1 << 18
+SQUARED_ENTRIES = 1 << 15
 
 #: A sum of squares between this and one over it has lost nothing to the range of floats.
 TINY = 1e-200

@@ -19,8 +19,9 @@ class FaceMatrix:
     a second one would cost more time as well.
     """
 
-    def __init__(self, H: np.ndarray, face: np.ndarray) -> None:
-        self.K = np.empty((face.size, face.size))
+    def __init__(self, H: np.ndarray, face: np.ndarray, room: np.ndarray | None = None) -> None:
+        room = np.empty(face.size**2) if room is None else room[: face.size**2]
+        self.K = room.reshape(face.size, face.size)
         kernels.submatrix(H, face, self.K)
         self.diagonal = self.K.diagonal().copy()
         self._factored = False

@@ -24,13 +24,17 @@ from fenchel.solvers.working_set import Columns, Entries, many
 #: A multiplication of the Hessian sample by sample costs as much as so many of BLAS.
 ROW_COST = 8
 
+#: The allocator maps larger arrays than this, in bytes, whatever it has free.
+MAPPED = 1 << 25
+
 
 @dataclass
 class Room:
     """The one array that the Hessians of a fit are made in, each in the place of the last.
 
     Two side by side would be the peak of a fit. Of the room for the largest only what is written
-    to becomes memory.
+    to becomes memory. In a large one what is solved of a Hessian is behind it: taken and freed with
+    every step, it would leave gaps that stay memory of the process.
     """
 
     most: int  # rows of the largest there may be
@@ -38,11 +42,20 @@ class Room:
 
     @cached_property
     def array(self) -> np.ndarray:
-        return np.empty(self.most**2)
+        return np.empty((2 if self._large else 1) * self.most**2)
+
+    @property
+    def _large(self) -> bool:
+        """Whether an array for two is never made of memory that was used before."""
+        return 2 * 8 * self.most**2 > MAPPED
 
     def square(self, size: int) -> np.ndarray:
         """The beginning, as a matrix."""
         return self.array[: size * size].reshape(size, size)
+
+    def behind(self, size: int) -> np.ndarray | None:
+        """What is left behind a Hessian of so many rows, in a large room: at least as much."""
+        return self.array[size * size :] if self._large else None
 
     def factor(self, size: int, n_rows: int) -> np.ndarray:
         """Zeros for the product that a Hessian of sparse data is made of."""

@@ -155,22 +155,31 @@ def minimise_dense(
     penalty: np.ndarray,
     below: np.ndarray,
     tol: float,
+    room: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimise the model with H at hand, where it can be done (nearly) exactly."""
+    """Minimise the model with H at hand, where it can be done (nearly) exactly.
+
+    What is solved of H is made in the room, an array as large as H, where one is given.
+    """
     s = np.zeros(u.size)
     slope = g.copy()  # g + H s
     for _ in range(ROUNDS):
         for _ in range(SWEEPS):
             if kernels.dense_sweep(H, slope, u, s, penalty, below) <= tol:
                 return s
-        change = _minimise_on_face(H, slope, u + s, penalty, below == 0.0)
+        change = _minimise_on_face(H, slope, u + s, penalty, below == 0.0, room)
         s += change
         slope += H @ change
     return s
 
 
 def _minimise_on_face(
-    H: np.ndarray, slope: np.ndarray, v: np.ndarray, penalty: np.ndarray, free: np.ndarray
+    H: np.ndarray,
+    slope: np.ndarray,
+    v: np.ndarray,
+    penalty: np.ndarray,
+    free: np.ndarray,
+    room: np.ndarray | None,
 ) -> np.ndarray:
     """The change of v that minimises the model over its non-zeros and what is free of penalty.
 
@@ -180,7 +189,7 @@ def _minimise_on_face(
     """
     face = np.flatnonzero((v != 0.0) | free)
     now, free = v[face], free[face]
-    matrix = FaceMatrix(H, face)
+    matrix = FaceMatrix(H, face, room)
     slope = slope[face] + penalty[face] * np.sign(now)
     change = np.zeros(v.size)
     for _ in range(SOLVES if face.size else 0):

@@ -51,6 +51,7 @@ from fenchel.solvers.newton_state import ETA_GROWTH, FAR_APART, SINGLE, State
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import (
+    GROWTH,
     Columns,
     Entries,
     many,
@@ -89,6 +90,10 @@ SMALLEST_ERROR = 1e-15
 
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
+
+#: The growth of a working set of Newton steps on dense data where the loss is smoothed: with a new
+#: centre many entries are violated that stay zero, and the Hessian of all of them is large.
+GROWTH_SMOOTHED = 0.25
 
 #: The growth of eta on a path along dense data from the second point on, where the first centre is
 #: close already.
@@ -313,7 +318,11 @@ class ProximalNewton(PenalisedSolver):
     def _most_new(state: State) -> int:
         """How many entries the next working set may take in."""
         least = 0 if state.by_class is None else NEW_BY_CLASS
-        return most_new(state.problem, int(np.count_nonzero(state.entries.u)), least)
+        steps_on_classes = state.by_class is not None and not state.by_class.slow
+        smoothed = state.centre is not None and not state.columns.sparse
+        growth = GROWTH_SMOOTHED if smoothed and not steps_on_classes else GROWTH
+        nonzeros = int(np.count_nonzero(state.entries.u))
+        return most_new(state.problem, nonzeros, least, growth)
 
     def _iterate(self, state: State) -> None:
         state.work, state.sharp, state.gap_by_class, state.rough = 0.0, None, 0.0, False
@@ -556,7 +565,8 @@ class ProximalNewton(PenalisedSolver):
         if H is not None:
             diagonal, kept = np.einsum("ii->i", H), H.diagonal().copy()
             diagonal += damped
-            s = minimise_dense(H, g, entries.u, penalty, below, tol)
+            behind = state.room.behind(entries.u.size)
+            s = minimise_dense(H, g, entries.u, penalty, below, tol, behind)
             diagonal[:] = kept  # the next step may change H and have another damping
             return s, 0
         quadratic = state.quadratic(h, damped)

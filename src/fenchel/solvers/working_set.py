@@ -33,8 +33,9 @@ SMALL_BLOCK, CACHED_BLOCK, CACHED = 16, 128, 1 << 16
 #: but not of fewer than the second: the Hessian is read and written each time.
 HESSIAN_ENTRIES, LEAST_SAMPLES = 1 << 16, 128
 
-#: Samples without curvature are left out where at most this part of all has any.
-WORTH_A_COPY = 0.8
+#: Samples without curvature are left out where at most this part of all has any. The values of X
+#: in the others are copied for about so many entries at a time.
+WORTH_A_COPY, COPIED_ENTRIES = 0.8, 1 << 16
 
 #: A sample has curvature where more than this part of its h lies outside the largest class.
 FLAT = 1e-9
@@ -63,9 +64,9 @@ COLUMN_BY_COLUMN = 1 << 26
 FEW = 0.03
 
 
-def most_new(problem: Problem, nonzeros: int, by_class: int = 0) -> int:
+def most_new(problem: Problem, nonzeros: int, by_class: int = 0, growth: float = GROWTH) -> int:
     """How many entries a refreshed working set takes in at most: not less than so many a class."""
-    return max(first_entries(problem.d, problem.k, by_class), GROWTH * nonzeros)
+    return max(first_entries(problem.d, problem.k, by_class), int(growth * nonzeros))
 
 
 def first_entries(d: int, k: int, by_class: int = 0) -> int:
@@ -182,7 +183,7 @@ class Columns:
         new = np.flatnonzero(lacking) if features is None else np.unique(features)
         new = new[lacking[new]]
         lacking[new] = False
-        for some in _samples_at_a_time(new.size, X.shape[0]):
+        for some in _samples_at_a_time(new.size, X.shape[0], HESSIAN_ENTRIES):
             Xt[new, some] = X[some, new].T
 
     @property
@@ -317,7 +318,7 @@ class Columns:
         for t in np.flatnonzero(np.diff(bounds) > small):
             feature, K = entries.feature[bounds[t] : bounds[t + 1]], out[offset[t] : offset[t + 1]]
             K[:] = 0.0
-            for some in _samples_at_a_time(feature.size, Xt.shape[1]):
+            for some in _samples_at_a_time(feature.size, Xt.shape[1], HESSIAN_ENTRIES):
                 M = Xt[feature, some] * np.sqrt(curvature_at[t, some])
                 K += (M @ M.T).ravel()
         return out
@@ -340,23 +341,31 @@ class Columns:
         total, rows = class_blocks.curved_rows(curvature_at, FLAT)
         if size is not None:  # features of size one: no square leaves the range of floats
             unit = np.where(size[feature] > 0.0, size[feature], 1.0)
-        if rows.size > WORTH_A_COPY * total.size:
-            rows, total = np.arange(total.size), np.where(total > 0.0, total, 1.0)
-        else:
+        copied = rows.size <= WORTH_A_COPY * total.size
+        if copied:
             used, feature = np.unique(feature, return_inverse=True)
-            some = np.empty((used.size, rows.size), Xt.dtype)
-            for j, values in zip(used, some, strict=True):  # all at once it would be two copies
-                np.take(Xt[j], rows, out=values)
-            Xt, weights, total = some, weights[rows], total[rows]
+            at_a_time = _samples_at_a_time(used.size, rows.size, COPIED_ENTRIES)
+            parts = [rows[some] for some in at_a_time]
+        else:
+            parts, total = [np.arange(total.size)], np.where(total > 0.0, total, 1.0)
         classes, bounds = entries.bounds
-        h = np.ascontiguousarray(curvature_at.T[np.ix_(classes, rows)])
-        h *= np.sqrt(weights / total)
         H = np.empty((feature.size, feature.size)) if H is None else H
-        _minus_products(Xt, feature, h, entries.code, unit, H)
-        h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
+        product = _zeros_in(H, unit)
+        blocks = np.zeros(entries.offset[-1])
         here = Entries(feature, entries.klass, entries.u)
-        columns = Columns((Xt,), self._gradient, self._pack)
-        class_blocks.add_blocks(H, columns.blocks(here, h), entries.offset, bounds)
+        for some in parts:
+            if copied:
+                Xt = np.empty((used.size, some.size), self.data[0].dtype)
+                for j, values in zip(used, Xt, strict=True):  # at once it would be two copies
+                    np.take(self.data[0][j], some, out=values)
+            h = np.ascontiguousarray(curvature_at.T[np.ix_(classes, some)])
+            h *= np.sqrt(weights[some] / total[some])
+            _subtract_products(Xt, feature, h, entries.code, unit, product)
+            h *= np.sqrt(weights[some] * total[some])  # in place: it can be as large as the scores
+            blocks += Columns((Xt,), self._gradient, self._pack).blocks(here, h)
+        if unit is not None:
+            class_blocks.widen(H.ravel().view(np.float32), unit, H.ravel())
+        class_blocks.add_blocks(H, blocks, entries.offset, bounds)
         return H
 
     def gradient(self, entries: Entries, residual: tuple) -> np.ndarray:
@@ -399,37 +408,37 @@ class Columns:
         return n * np.arange(d + 1), np.tile(np.arange(n, dtype=np.int32), d), Xt.ravel(), n
 
 
-def _minus_products(
+def _zeros_in(H: np.ndarray, unit: np.ndarray | None) -> np.ndarray:
+    """Zeros as BLAS wants them, in the room of H: in single precision where there is a ``unit``."""
+    zeros = H.ravel().view(np.float64 if unit is None else np.float32)[: H.size]
+    zeros[:] = 0.0
+    return zeros.reshape(H.shape).T
+
+
+def _subtract_products(
     Xt: np.ndarray,
     feature: np.ndarray,
     part: np.ndarray,
     code: np.ndarray,
     unit: np.ndarray | None,
-    H: np.ndarray,
+    product: np.ndarray,
 ) -> None:
-    """``H = -Q Q^T`` for ``Q_e = part[code_e] * Xt[feature_e]``: its lower triangle.
+    """Subtract ``Q Q^T`` for ``Q_e = part[code_e] * Xt[feature_e] / unit_e``: its lower triangle.
 
-    In single precision where the entries have a ``unit``. Some samples at a time: a large Q would
-    be memory that is new to the process, which costs more than the product.
+    Some samples at a time: a large Q would be memory that is new to the process, which costs more
+    than the product.
     """
-    kind, syrk = (np.float64, dsyrk) if unit is None else (np.float32, ssyrk)
+    syrk = dsyrk if unit is None else ssyrk
     part_of = np.ones(feature.size) if unit is None else 1.0 / unit
-    size, n = feature.size, Xt.shape[1]
-    room = H.ravel()
-    product = room.view(kind)[: size * size]
-    product[:] = 0.0
-    product = product.reshape(size, size).T
-    for some in _samples_at_a_time(size, n):
-        Q = np.empty((size, some.stop - some.start), dtype=kind)
+    for some in _samples_at_a_time(feature.size, Xt.shape[1], HESSIAN_ENTRIES):
+        Q = np.empty((feature.size, some.stop - some.start), dtype=product.dtype)
         class_blocks.weighted_columns(Xt, feature, part, code, part_of, some.start, Q)
         syrk(-1.0, Q.T, 1.0, product, trans=1, overwrite_c=1)  # in place: it is as BLAS wants it
-    if unit is not None:
-        class_blocks.widen(room.view(np.float32), unit, room)
 
 
-def _samples_at_a_time(size: int, n: int) -> Iterator[slice]:
-    """Slices of n samples whose values for a Hessian of that size are few at a time."""
-    width = max(1, LEAST_SAMPLES, HESSIAN_ENTRIES // max(1, size))
+def _samples_at_a_time(size: int, n: int, entries: int) -> Iterator[slice]:
+    """Slices of n samples that have about so many entries at a time, with that size each."""
+    width = max(1, LEAST_SAMPLES, entries // max(1, size))
     for start in range(0, n, width):
         yield slice(start, min(start + width, n))
 
