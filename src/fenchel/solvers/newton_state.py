@@ -11,6 +11,7 @@ from fenchel.kernels.curvature import curvature_columns, residual_columns
 from fenchel.kernels.l1_newton import largest_subgradient
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
+from fenchel.solvers.alike import Alike
 from fenchel.solvers.class_newton import Progress
 from fenchel.solvers.class_quadratic import ClassQuadratic
 from fenchel.solvers.class_scores import ClassScores
@@ -77,9 +78,40 @@ class State:
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
+    alike: Alike | None = None  # what the columns are, where they are not those of all classes
 
     def __post_init__(self) -> None:
         self.columns.make(self.entries.feature)
+
+    @property
+    def whole(self) -> Problem:
+        """The problem with all classes; ``problem`` has those that Z and V have columns for."""
+        return self.problem if self.alike is None else self.alike.problem
+
+    def take_in(self, feature: np.ndarray, klass: np.ndarray) -> None:
+        """Take the non-zeros and these entries, of any class, for the working set."""
+        if self.alike is not None:
+            self._know(np.unique(klass))
+        if self.alike is not None:
+            klass = self.alike.place[klass]
+        self.work_on(self.entries.with_new(feature, klass))
+
+    def _know(self, classes: np.ndarray) -> None:
+        """Let these classes have columns of their own, or all where they are many."""
+        known = self.alike
+        assert known is not None and self.centre is not None
+        classes = np.union1d(known.classes, classes)
+        if classes.size == known.classes.size:
+            return
+        more = self.alike = Alike.of(known.problem, classes)
+        self.problem = known.problem if more is None else more.small
+        entries = known.in_all(self.entries)
+        klass = entries.klass if more is None else more.place[entries.klass]
+        self.entries = Entries(entries.feature, klass, entries.u)
+        self.Z, self.V, self.centre = (
+            known.spread(A) if more is None else known.with_new(A, more)
+            for A in (self.Z, self.V, self.centre)
+        )
 
     def work_on(self, entries: Entries) -> None:
         """Take these entries for the working set."""

@@ -453,14 +453,14 @@ def violators(
         feature, klass, excess, scale = beyond_bounds_of_rows(
             csc.indptr, csc.indices, csc.data, rows, problem.nonnegative, part, bound[:, 0]
         )
-        return *_worst(feature, klass, excess, limit), scale
+        return *worst(feature, klass, excess, limit), scale
     if isinstance(problem.design, SparseDesign):
         csc = problem.design.csc
         beside = rows_beside_common(problem.design, V, problem.y, problem.weights)
         if beside is not None:
             args = csc.indptr, csc.indices, csc.data, beside, problem.nonnegative, bound[:, 0]
             feature, klass, excess, scale = beyond_bounds(*args)
-            return *_worst(feature, klass, excess, limit), scale
+            return *worst(feature, klass, excess, limit), scale
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
@@ -483,13 +483,13 @@ def violators(
                 csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
             )
             scale = min(scale, s)
-            found.append(_worst(feature, klass + start, over, limit))
+            found.append(worst(feature, klass + start, over, limit))
             continue
         feature, klass, over, s = _beyond(problem, (common or problem.design).rmatmul(R), limit)
         scale = min(scale, s)
         found.append((feature, klass + start, over))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return *_worst(feature, klass, excess, limit), scale
+    return *worst(feature, klass, excess, limit), scale
 
 
 def _beyond(
@@ -537,9 +537,10 @@ def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndar
     return R
 
 
-def _worst(
+def worst(
     feature: np.ndarray, klass: np.ndarray, excess: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The so many entries with the largest excess."""
     if excess.size > limit:
         keep = _largest(excess, limit)
         feature, klass, excess = feature[keep], klass[keep], excess[keep]
