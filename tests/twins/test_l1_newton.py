@@ -318,6 +318,10 @@ def test_frequent_features_are_not_gathered_for_every_class() -> None:
     V = np.full((N, K), 1.0 / K)
     assert not columns.packs(entries, V)
     assert columns.packs(entries, np.eye(K)[np.arange(N) % K])
+    half = V * (np.arange(K) < 0.5 * K)  # gathered, half of the values take less memory
+    assert columns.packs(entries, half)
+    many = Entries(np.tile(np.arange(4), K), np.repeat(np.arange(K), 4), np.zeros(4 * K))
+    assert not columns.packs(many, half)
     packed, positions = columns.share(entries, V, np.full(N, 1.0 / N))
     assert packed[-1] is columns.data[2]
     assert positions[0].size == N * K

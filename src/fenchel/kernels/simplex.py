@@ -47,9 +47,7 @@ def value_of(a: np.ndarray, members: np.ndarray, top: float, times: float) -> fl
 
 
 @helper(error_model="numpy")
-def threshold_of(
-    a: np.ndarray, top: float, least: float, times: float, space: np.ndarray
-) -> float:
+def threshold_of(a: np.ndarray, top: float, least: float, times: float, space: np.ndarray) -> float:
     """The threshold of the projection of ``a - top`` onto the simplex, known to be >= ``least``.
 
     The last entry stands for so many ``times`` equal ones.

@@ -52,9 +52,9 @@ class Alike:
     @cached_property
     def small(self) -> Problem:
         """The problem with these columns for its classes."""
-        m = self.classes.size
-        loss = JointHinge(self.problem.k - m - 1)
-        return replace(self.problem, y=self.place[self.problem.y], classes=np.arange(m + 2), loss=loss)
+        others, y = self.problem.k - self.classes.size, self.place[self.problem.y]
+        classes = np.arange(self.classes.size + 2)
+        return replace(self.problem, y=y, classes=classes, loss=JointHinge(others - 1))
 
     def in_all(self, entries: Entries) -> Entries:
         """Entries of the columns as entries of all classes."""
@@ -68,7 +68,7 @@ class Alike:
         where[classes[other]] = other
         for rows in self.problem.row_blocks():  # what is copied stays in the cache
             some, part = out[rows], A[rows]
-            some[:, other] = part[:, -1:]
+            some[:] = part[:, -1:]
             some[:, known] = part[:, place[known]]
             true = where[self.problem.y[rows]]
             own = np.flatnonzero(true >= 0)
@@ -94,6 +94,7 @@ class Alike:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """What V, by these columns, violates in all classes (:func:`.working_set.violators`)."""
         problem, design = self.problem, self.problem.design
+        assert isinstance(design, SparseDesign)
         column, *rows, largest = residual_beside_last(
             V, self.small.y, problem.weights, self.classes, problem.y
         )

@@ -99,7 +99,7 @@ class State:
     def _know(self, classes: np.ndarray) -> None:
         """Let these classes have columns of their own, or all where they are many."""
         known = self.alike
-        assert known is not None and self.centre is not None
+        assert known is not None
         classes = np.union1d(known.classes, classes)
         if classes.size == known.classes.size:
             return
@@ -108,10 +108,9 @@ class State:
         entries = known.in_all(self.entries)
         klass = entries.klass if more is None else more.place[entries.klass]
         self.entries = Entries(entries.feature, klass, entries.u)
-        self.Z, self.V, self.centre = (
-            known.spread(A) if more is None else known.with_new(A, more)
-            for A in (self.Z, self.V, self.centre)
-        )
+        for name in ("Z", "V", "centre"):  # one after the other: they are large
+            A = getattr(self, name)
+            setattr(self, name, known.spread(A) if more is None else known.with_new(A, more))
 
     def work_on(self, entries: Entries) -> None:
         """Take these entries for the working set."""

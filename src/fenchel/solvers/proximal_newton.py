@@ -83,7 +83,7 @@ LONG, LONG_FOR_EACH = 1 << 30, 100
 #: No certificate is made where the gap is more than so many times its limit by what a survey says
 #: of it; or, with a smooth loss, by the working set, where a product has fewer multiplications than
 #: the last number, so that an iteration takes milliseconds and a certificate a good part of it.
-SURVEYED, ROUGHLY, CHEAP = 3.0, 2.0, 1 << 24
+SURVEYED, ROUGHLY, CHEAP = 1.2, 2.0, 1 << 24
 
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15

@@ -53,8 +53,9 @@ FEW_CLASSES = 0.25
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
 
-#: Values of X are not gathered where they were more than this part of the positions.
-MOST_PACKED = 0.5
+#: Values of X are not gathered where they and their positions took more than this many bytes for
+#: every sample and class: a value takes the second number of them, a position the third.
+MOST_PACKED, VALUE, POSITION = 26, 12, 20
 
 #: A dense X with so many entries is copied by columns as they are asked for.
 COLUMN_BY_COLUMN = 1 << 26
@@ -376,8 +377,9 @@ class Columns:
         """
         if not self.sparse:  # where the classes share features, what is gathered is larger than X
             return entries.u.size <= self.data[0].shape[0] or not many(h)
-        most = MOST_PACKED * h.shape[0] * entries.classes.size
-        return self.stored(entries) <= most or not many(h)
+        positions, part = h.shape[0] * entries.classes.size, np.count_nonzero(h) / h.size
+        packed = part * (VALUE * self.stored(entries) + POSITION * positions)
+        return bool(part <= MANY or packed <= MOST_PACKED * positions)
 
     def share(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
         """The same as :meth:`pack` with a position for every sample, with curvature or not."""
