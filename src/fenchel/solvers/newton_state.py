@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.kernels.curvature import residual_columns
 from fenchel.kernels.l1_newton import largest_subgradient
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
@@ -275,8 +275,7 @@ class State:
         """``s^T H s / 2`` on the working set, where the Hessian is not formed."""
         columns, entries, weights = self.columns, self.entries, self.problem.weights
         if columns.packs(entries, h):
-            curvature = curvature_columns(h, weights, entries.classes)
-            packed = PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            packed = PackedQuadratic(entries.klass, *columns.pack(entries, h, weights), damping)
             self.room.instead = max(self.room.instead, packed.nbytes)
             return packed
         if ClassQuadratic.suits(columns, entries):

@@ -153,7 +153,6 @@ class Columns:
 
     data: tuple
     _gradient: Callable[..., Any]
-    _pack: Callable[..., Any]
     _csr: sp.csr_array | None = None  # the same X by rows, where it is sparse
     _last: tuple[Entries, WorkingRows] | None = field(default=None, repr=False)
     _lacking: tuple[np.ndarray, np.ndarray] | None = None  # X, and which columns are not copied yet
@@ -164,12 +163,12 @@ class Columns:
         if isinstance(design, SparseDesign):
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
-            return cls(data, curvature.sparse_gradient, curvature.sparse_pack, design.X)
-        X, kernels = design.X, (curvature.dense_gradient, curvature.dense_pack)
+            return cls(data, curvature.sparse_gradient, design.X)
+        X, gradient = design.X, curvature.dense_gradient
         if X.size < COLUMN_BY_COLUMN or X.flags.f_contiguous:
-            return cls((by_columns(X),), *kernels)
+            return cls((by_columns(X),), gradient)
         room = np.empty(X.shape[::-1], X.dtype)  # the system grants a page when it is written
-        return cls((room,), *kernels, _lacking=(X, np.ones(X.shape[1], bool)))
+        return cls((room,), gradient, _lacking=(X, np.ones(X.shape[1], bool)))
 
     def make(self, features: np.ndarray | None = None) -> None:
         """Let these columns be there, or all."""
@@ -352,7 +351,7 @@ class Columns:
         _minus_products(Xt, feature, h, entries.code, unit, H)
         h *= np.sqrt(weights * total)  # in place: it can be as large as the scores
         here = Entries(feature, entries.klass, entries.u)
-        columns = Columns((Xt,), self._gradient, self._pack)
+        columns = Columns((Xt,), self._gradient)
         class_blocks.add_blocks(H, columns.blocks(here, h), entries.offset, bounds)
         return H
 
@@ -362,12 +361,16 @@ class Columns:
         self._gradient(*self.data, entries.feature, entries.klass, *residual, out)
         return out
 
-    def pack(self, entries: Entries, curvature_at: tuple) -> tuple[tuple, tuple]:
-        """The values of X at the positions of ``curvature_columns``, and the positions in use."""
-        pointer, row, weight, share = curvature_at
-        start, position, x = self._pack(*self.data, entries.feature, entries.klass, pointer, row)
+    def pack(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
+        """The values of X at the positions of the curvature h, and the positions in use."""
+        args = *self.data, entries.feature, entries.klass
+        if self.sparse:
+            start, position, x, *positions = curvature.sparse_pack(*args, h, weights)
+        else:
+            pointer, *positions = curvature.curvature_columns(h, weights, entries.classes)
+            start, position, x = curvature.dense_pack(*args, pointer, positions[0])
         packed = start[:-1], start[1:], np.zeros(entries.u.size, np.int64), position, x
-        return packed, curvature.drop_unused(position, row, weight, share)
+        return packed, tuple(positions)
 
     def packs(self, entries: Entries, h: np.ndarray) -> bool:
         """Whether the values of X are gathered; else the entries :meth:`share` those of X itself.
