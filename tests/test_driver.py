@@ -480,12 +480,14 @@ def test_in_the_second_half_of_the_time_every_point_is_certified(monkeypatch) ->
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax"])
-def test_fits_of_small_data_leave_certificates_out(loss: str, monkeypatch) -> None:
+def test_fits_leave_certificates_out(loss: str, monkeypatch) -> None:
     result = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert result.status == "converged"
     assert len(result.history) - 1 < result.n_iter
     checker.check(result, INSTANCE.X, INSTANCE.y, loss=loss, **INSTANCE.check_arguments())
     monkeypatch.setattr("fenchel.solvers.proximal_newton.CHEAP", 0)
-    monkeypatch.setattr("fenchel.solvers.proximal_newton.SURVEYED", np.inf)
+    large = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
+    assert (len(large.history) - 1 < large.n_iter) == (loss == "hinge")  # a survey says how far
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.SURVEYED_LARGE", np.inf)
     every = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert len(every.history) - 1 == every.n_iter

@@ -80,10 +80,13 @@ PRODUCTS, DAMPED = 6000, 1e-4
 #: each entry of V, as many as the look at all features and the certificate take.
 LONG, LONG_FOR_EACH = 1 << 30, 100
 
-#: No certificate is made where the gap is more than so many times its limit by what a survey says
-#: of it; or, with a smooth loss, by the working set, where a product has fewer multiplications than
-#: the last number, so that an iteration takes milliseconds and a certificate a good part of it.
-SURVEYED, ROUGHLY, CHEAP = 1.2, 2.0, 1 << 24
+#: Where a product has fewer multiplications than this, an iteration takes milliseconds, and a
+#: certificate a good part of it. None is made where the gap is more than so many times its limit:
+#: by what a survey says of it, or the working set, with a smooth loss.
+CHEAP, SURVEYED, ROUGHLY = 1 << 24, 3.0, 2.0
+
+#: The same for the survey of a larger problem, whose certificates take seconds.
+SURVEYED_LARGE = 1.2
 
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
@@ -267,10 +270,12 @@ class ProximalNewton(PenalisedSolver):
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set."""
+        cheap = self._is_cheap(state.whole)
         if state.centre is not None:
             lowest, highest = state.bracket
-            return bool(SURVEYED * goal < lowest - highest < np.inf)
-        if not self._is_cheap(state.problem):
+            far = SURVEYED if cheap else SURVEYED_LARGE
+            return bool(far * goal < lowest - highest < np.inf)
+        if not cheap:
             return False
         goal = goal if state.rough else max(goal, sharp)
         return bool(ROUGHLY * goal < state.gap_by_class < np.inf)
