@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from components import LEVELS, NewtonAlone, print_row, times_to_gap
+from components import LEVELS, NewtonAlone, certify_every_point, print_row, times_to_gap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=20.0, help="CPU seconds a solver")
     options = parser.parse_args()
     solvers = NewtonAlone(), "primal-dual"
+    certify_every_point()
     rng = np.random.default_rng(0)
     with threadpool_limits(1):
         for solver in solvers:  # compile

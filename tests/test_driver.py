@@ -14,7 +14,7 @@ import pytest
 import checker
 import fenchel
 from fenchel.certificate import Certificate
-from fenchel.driver import _Best, _may_be_sharper, run
+from fenchel.driver import _Best, _may_be_sharper, _Progress, run
 from fenchel.problem import Problem
 from fenchel.solvers.base import Point, Solver
 from fenchel.solvers.continued import FAR
@@ -466,12 +466,28 @@ def test_the_last_point_is_certified_however_far_it_is() -> None:
     assert seen(100, max_time=0.0, max_iter=9)[0] == [0]
 
 
+def test_in_the_second_half_of_the_time_every_point_is_certified(monkeypatch) -> None:
+    """A pass may be cut off any time, and then what was not certified is lost."""
+
+    def early(max_time: float | None) -> bool:
+        began = time.perf_counter() - 6.0
+        return _Progress(None, Budget(max_time=max_time), None, None, [], began, True).early
+
+    assert [early(limit) for limit in (None, 1000.0, 10.0)] == [True, True, False]
+    assert seen(100, max_iter=5, max_time=1000.0)[0] == [0, 4, 5]
+    monkeypatch.setattr(_Progress, "early", False)
+    assert seen(100, max_iter=5, max_time=1000.0)[0] == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("loss", ["hinge", "softmax"])
-def test_fits_of_small_data_leave_certificates_out(loss: str, monkeypatch) -> None:
+def test_fits_leave_certificates_out(loss: str, monkeypatch) -> None:
     result = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert result.status == "converged"
     assert len(result.history) - 1 < result.n_iter
     checker.check(result, INSTANCE.X, INSTANCE.y, loss=loss, **INSTANCE.check_arguments())
     monkeypatch.setattr("fenchel.solvers.proximal_newton.CHEAP", 0)
+    large = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
+    assert (len(large.history) - 1 < large.n_iter) == (loss == "hinge")  # a survey says how far
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.SURVEYED_LARGE", np.inf)
     every = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert len(every.history) - 1 == every.n_iter

@@ -186,6 +186,12 @@ class _Progress:
         return time.perf_counter() >= self.deadline
 
     @property
+    def early(self) -> bool:
+        """Whether the time is not half over: later a pass may be cut off, and its points lost."""
+        spent, limit = time.perf_counter() - self.began, self.budget.max_time
+        return limit is None or spent < 0.5 * limit
+
+    @property
     def ends(self) -> bool:
         """Whether a limit other than the gap has been reached."""
         limit = self.budget
@@ -265,7 +271,7 @@ def _advance(
                 break
         unseen += 1
         ends = progress.late or progress.ends or solver.exhausted(state)
-        if unseen < MOST_UNSEEN and not ends:
+        if unseen < MOST_UNSEEN and not ends and progress.early:
             goal, unit = _goal(budget, problem.at_zero), problem.at_zero
             if solver.is_far(state, goal * unit, _sharp_from(goal) * unit):
                 continue

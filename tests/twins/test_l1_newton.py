@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
 from fenchel.kernels.class_blocks import linearise, n_residuals
-from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.kernels.curvature import residual_columns
 from fenchel.kernels.row_hessian import rearrange
 from fenchel.problem import Problem
 from fenchel.solvers import l1_model, packed_quadratic
@@ -48,7 +48,7 @@ def gathered(request, setting):
     """The values of X at the positions of curvature, and these positions, in both forms."""
     _, V, w, _, entries, columns, _ = setting
     if request.param == "packed":
-        return columns.pack(entries, curvature_columns(V, w, entries.classes))
+        return columns.pack(entries, V, w)
     return columns.share(entries, V, w)
 
 
@@ -59,6 +59,25 @@ def full_hessian(X, H, w):
         h = H[i]
         total += w[i] * np.kron(np.diag(h) - np.outer(h, h) / h.sum(), np.outer(X[i], X[i]))
     return total
+
+
+def test_positions_are_what_entries_meet(setting) -> None:
+    X, V, w, _, entries, columns, _ = setting
+    V[3] = np.eye(K)[1]  # a row without curvature
+    w[5] = 0.0
+    (start, stop, base, position, x), (row, weight, share) = columns.pack(entries, V, w)
+    curved = ((V > 0.0).sum(axis=1) > 1) & (w > 0.0)
+    met = set()
+    for e, (j, l) in enumerate(zip(entries.feature, entries.klass, strict=True)):
+        of = slice(start[e], stop[e])
+        rows = np.flatnonzero(curved & (V[:, l] > 0.0) & ((X[:, j] != 0.0) | ~columns.sparse))
+        np.testing.assert_array_equal(row[position[of]], rows)
+        np.testing.assert_array_equal(x[of], X[rows, j])
+        np.testing.assert_allclose(weight[position[of]], w[rows] * V[rows, l], rtol=1e-15)
+        np.testing.assert_allclose(share[position[of]], V[rows, l], rtol=1e-14)  # they sum to one
+        met |= {(l, i) for i in rows}
+    assert row.size == len(met)  # nothing else is a position, and none is there twice
+    assert not base.any()
 
 
 def test_gradient_and_product(setting) -> None:
@@ -101,7 +120,7 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
     entries = Entries(chosen % D, chosen // D, rng.standard_normal(chosen.size))
     columns = Columns.of(make_design(X))
     if gather == "packed":
-        packed, positions = columns.pack(entries, curvature_columns(V, w, entries.classes))
+        packed, positions = columns.pack(entries, V, w)
     else:
         packed, positions = columns.share(entries, V, w)
     damping, d = rng.random(chosen.size), rng.standard_normal(chosen.size)
@@ -318,6 +337,10 @@ def test_frequent_features_are_not_gathered_for_every_class() -> None:
     V = np.full((N, K), 1.0 / K)
     assert not columns.packs(entries, V)
     assert columns.packs(entries, np.eye(K)[np.arange(N) % K])
+    half = V * (np.arange(K) < 0.5 * K)  # gathered, half of the values take less memory
+    assert columns.packs(entries, half)
+    many = Entries(np.tile(np.arange(4), K), np.repeat(np.arange(K), 4), np.zeros(4 * K))
+    assert not columns.packs(many, half)
     packed, positions = columns.share(entries, V, np.full(N, 1.0 / N))
     assert packed[-1] is columns.data[2]
     assert positions[0].size == N * K

@@ -79,3 +79,34 @@ def residual_beside_common(V, y, weights, most):
                     largest[i] = abs(w * r)
                 p += 1
     return column, pointer, klass, added, largest
+
+
+@kernel()
+def residual_beside_last(V, y, weights, classes, true):
+    """The same for a V whose last column is what most classes have, and no row of it counted.
+
+    The columns before are ``classes``, but for the last but one, which is the class ``true_i``
+    where y says so and otherwise one more of those alike.
+    """
+    n, m = V.shape[0], classes.size
+    column, largest = floats(n), floats(n)
+    pointer = zeros(n + 1, np.int64)
+    for i in range(n):
+        v, value, count = V[i], V[i, m + 1], 0
+        for l in range(m):
+            count += v[l] != value
+        count += y[i] == m or v[y[i]] == value
+        pointer[i + 1] = pointer[i] + count
+    klass, added = empty(pointer[n], np.uint32), floats(pointer[n])
+    for i in range(n):
+        v, value, w, p = V[i], V[i, m + 1], weights[i], pointer[i]
+        column[i] = w * value
+        largest[i] = abs(column[i])
+        for l in range(m + 1):
+            if l == y[i] or (l < m and v[l] != value):
+                r = v[l] - 1.0 if l == y[i] else v[l]
+                klass[p], added[p] = true[i] if l == m else classes[l], w * (r - value)
+                if abs(w * r) > largest[i] or r != r:  # what is not a number stays
+                    largest[i] = abs(w * r)
+                p += 1
+    return column, pointer, klass, added, largest

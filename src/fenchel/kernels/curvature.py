@@ -250,58 +250,51 @@ def sparse_pack(
     n: int,
     feature: np.ndarray,
     klass: np.ndarray,
-    pointer: np.ndarray,
-    row: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same for X in CSC form; entries are sorted by class."""
+    H: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The same for X in CSC form, and the positions, as of ``curvature_columns``.
+
+    Only those that an entry meets are positions here, which of long rows of H can be few. Entries
+    are sorted by class.
+    """
+    total = zeros(n, np.float64)  # of h, zero for a row without curvature
+    for i in range(n):
+        count = 0.0
+        for h in H[i]:
+            count += 1.0 if h > 0.0 else 0.0
+        total[i] = _sum(H[i]) if count > 1.0 and weights[i] != 0.0 else 0.0
     room = 0
     for e in range(feature.size):
-        j, l = feature[e], klass[e]
-        room += smaller(indptr[j + 1] - indptr[j], pointer[l + 1] - pointer[l])
+        room += indptr[feature[e] + 1] - indptr[feature[e]]
     start = zeros(feature.size + 1, np.int64)
-    position = empty(room, np.int32)
-    x = floats(room)
-    where = empty(n, np.int64)
+    position, x = empty(room, np.int32), floats(room)  # no page of it is there until it is written
+    row, weight, share = empty(room, np.int32), floats(room), floats(room)
+    number = empty(n, np.int64)  # of the position of a row, -1 where there is none, -2 if wanted
     for i in range(n):
-        where[i] = -1
-    last = -1
-    q = 0
-    for e in range(feature.size):
-        j, l = feature[e], klass[e]
-        if l != last:
-            if last >= 0:
-                for p in range(pointer[last], pointer[last + 1]):
-                    where[row[p]] = -1
-            for p in range(pointer[l], pointer[l + 1]):
-                where[row[p]] = p
-            last = l
-        for t in range(indptr[j], indptr[j + 1]):
-            p = where[indices[t]]
-            if p >= 0:
-                position[q] = p
-                x[q] = data[t]
-                q += 1
-        start[e + 1] = q
-    return start, position[:q], x[:q]
-
-
-@kernel()
-def drop_unused(
-    position: np.ndarray, row: np.ndarray, weight: np.ndarray, share: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keep the positions that some entry meets, and renumber ``position`` in place.
-
-    What is returned are the beginnings of the given arrays, overwritten: they are large.
-    """
-    number = zeros(row.size + 1, np.int32)
-    for q in range(position.size):
-        number[position[q] + 1] = 1
-    for p in range(row.size):
-        number[p + 1] += number[p]
-    for q in range(position.size):
-        position[q] = number[position[q]]
-    for p in range(row.size):
-        if number[p + 1] > number[p]:
-            q = number[p]
-            row[q], weight[q], share[q] = row[p], weight[p], share[p]
-    return row[: number[-1]], weight[: number[-1]], share[: number[-1]]
+        number[i] = -1
+    first = p = q = 0
+    while first < feature.size:
+        l, last, begin = klass[first], first, p
+        while last < feature.size and klass[last] == l:
+            for t in range(indptr[feature[last]], indptr[feature[last] + 1]):
+                number[indices[t]] = -2
+            last += 1
+        for i in range(n):
+            if number[i] == -2:
+                number[i] = -1
+                if H[i, l] > 0.0 and total[i] > 0.0:
+                    row[p], weight[p] = i, weights[i] * H[i, l]
+                    share[p] = H[i, l] / total[i]
+                    number[i] = p
+                    p += 1
+        for e in range(first, last):
+            for t in range(indptr[feature[e]], indptr[feature[e] + 1]):
+                if number[indices[t]] >= 0:
+                    position[q], x[q] = number[indices[t]], data[t]
+                    q += 1
+            start[e + 1] = q
+        for s in range(begin, p):
+            number[row[s]] = -1
+        first = last
+    return start, position[:q], x[:q], row[:p], weight[:p], share[:p]

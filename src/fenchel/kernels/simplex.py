@@ -31,18 +31,26 @@ def largest(a: np.ndarray) -> float:
 
 
 @helper(fastmath={"nsz", "reassoc"})
-def value_of(a: np.ndarray, members: np.ndarray, top: float) -> float:
-    """``(sum_S (a - top) - 1) / |S|`` for the S where ``members`` is positive."""
+def value_of(a: np.ndarray, members: np.ndarray, top: float, times: float) -> float:
+    """``(sum_S (a - top) - 1) / |S|`` for the S where ``members`` is positive.
+
+    The last entry counts so many ``times``.
+    """
     total = count = 0.0
     for l in range(a.size):
         total += a[l] - top if members[l] > 0.0 else 0.0
         count += 1.0 if members[l] > 0.0 else 0.0
+    if times > 1.0 and members[-1] > 0.0:
+        total += (times - 1.0) * (a[-1] - top)
+        count += times - 1.0
     return (total - 1.0) / count if count > 0.0 else -1.0
 
 
 @helper(error_model="numpy")
-def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> float:
+def threshold_of(a: np.ndarray, top: float, least: float, times: float, space: np.ndarray) -> float:
     """The threshold of the projection of ``a - top`` onto the simplex, known to be >= ``least``.
+
+    The last entry stands for so many ``times`` equal ones.
 
     It is the largest ``(sum_S (a - top) - 1) / |S|`` over all sets S of entries, and so no smaller
     than the value of any set. Few entries are above ``least``; then those below their value leave
@@ -56,13 +64,14 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
                 if some[l] - top > threshold:
                     space[count] = some[l] - top
                     count += 1
-    active = count + 1
+    active, last = count + 1, a[-1] - top
     while count < active:
         active, count = count, 0
-        total = 0.0
+        more = times - 1.0 if times > 1.0 and last > threshold else 0.0
+        total = more * last if more > 0.0 else 0.0
         for s in range(active):
             total += space[s]
-        threshold = (total - 1.0) / active
+        threshold = (total - 1.0) / (active + more)
         for s in range(active):
             if space[s] > threshold:
                 space[count] = space[s]
@@ -74,8 +83,8 @@ def threshold_of(a: np.ndarray, top: float, least: float, space: np.ndarray) -> 
 def project_row(a: np.ndarray, guess: np.ndarray, space: np.ndarray, out: np.ndarray) -> None:
     """Euclidean projection of ``a`` onto the simplex, with the positive entries of ``guess``."""
     top = largest(a)
-    least = larger(-1.0, value_of(a, guess, top)) if guess.size > 0 else -1.0
-    threshold = threshold_of(a, top, least, space)
+    least = larger(-1.0, value_of(a, guess, top, 1.0)) if guess.size > 0 else -1.0
+    threshold = threshold_of(a, top, least, 1.0, space)
     for l in range(a.size):
         v = a[l] - top - threshold
         out[l] = v if v > 0.0 else 0.0  # unlike max(), this vectorises

@@ -61,19 +61,29 @@ def _alone(z: np.ndarray, v0: np.ndarray, eta: float, y: int) -> tuple[bool, flo
 
 @kernel(error_model="numpy")
 def smoothed_hinge(
-    V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray, losses: np.ndarray
+    V0: np.ndarray,
+    Z: np.ndarray,
+    eta: float,
+    y: np.ndarray,
+    times: float,
+    V: np.ndarray,
+    losses: np.ndarray,
 ) -> None:
     """``max_v <v - y, z> + 1 - v_y - ||v - v0||^2 / (2 eta)`` on the simplex, and its v.
 
     That v is the projection of ``v0 + eta (z + 1 - y)``: the label itself in most rows, which one
     pass tells. In the others the search for the threshold begins with the support that V has on
     entry, which is often close (see ``project_rows``).
+
+    The last column stands for so many ``times`` equal ones, none of them the true class if they are
+    more than one.
     """
     n, k = Z.shape
-    a, above = floats(k), floats(k)
+    a, above, more = floats(k), floats(k), times - 1.0
     for i in range(n):
         z, v0, v = Z[i], V0[i], V[i]
         alone, square = _alone(z, v0, eta, y[i])
+        square += more * v0[-1] * v0[-1]
         if alone:
             for l in range(k):
                 v[l] = 0.0
@@ -83,9 +93,11 @@ def smoothed_hinge(
         _raise(z, v0, eta, a)
         a[y[i]] -= eta
         top = largest(a)
-        threshold = threshold_of(a, top, larger(-1.0, value_of(a, v, top)), above)
+        threshold = threshold_of(a, top, larger(-1.0, value_of(a, v, top, times)), times, above)
         for l in range(k):
             new = a[l] - top - threshold
             v[l] = new if new > 0.0 else 0.0
         inner, square = _inner(v, z, v0)
+        inner += more * v[-1] * z[-1]
+        square += more * (v[-1] - v0[-1]) * (v[-1] - v0[-1])
         losses[i] = inner - z[y[i]] + 1.0 - v[y[i]] - square / (2.0 * eta)

@@ -30,7 +30,7 @@ def sparsemax(Z: np.ndarray, y: np.ndarray, V: np.ndarray, losses: np.ndarray) -
     for i in range(n):
         z, v = Z[i], V[i]
         top = largest(z)
-        threshold = threshold_of(z, top, larger(-1.0, value_of(z, v, top)), above)
+        threshold = threshold_of(z, top, larger(-1.0, value_of(z, v, top, 1.0)), 1.0, above)
         for l in range(k):
             new = z[l] - top - threshold
             v[l] = new if new > 0.0 else 0.0

@@ -35,28 +35,25 @@ def select_rows(indptr, indices, data, code):
 
 
 @kernel()
-def label_products(pointer, place, x, first, klass, y, weights, out):
-    """``out[e] = <X(:,j), diag(weights) Y(:,l)>`` for every entry e = (j, l)."""
+def gradient_by_rows(pointer, place, x, first, klass, V, y, weights, out):
+    """``out[e] = <X(:,j), diag(weights) (V - Y)(:,l)>`` for every entry e = (j, l).
+
+    Samples whose v is their label are left out: with the hinge loss that is most of them.
+    """
     for e in range(out.size):
         out[e] = 0.0
-    for i in range(y.size):
-        for p in range(pointer[i], pointer[i + 1]):
-            for e in range(first[place[p]], first[place[p] + 1]):
-                if klass[e] == y[i]:
-                    out[e] += x[p] * weights[i]
-
-
-@kernel()
-def products_by_rows(pointer, place, x, first, klass, V, weights, out):
-    """``out[e] = <X(:,j), diag(weights) V(:,l)>`` for every entry e = (j, l)."""
-    for e in range(out.size):
-        out[e] = 0.0
+    r = floats(V.shape[1])
     for i in range(V.shape[0]):
         v, w = V[i], weights[i]
+        if v[y[i]] == 1.0:
+            continue
+        for l in range(r.size):
+            r[l] = w * v[l]
+        r[y[i]] -= w
         for p in range(pointer[i], pointer[i + 1]):
-            f, c = place[p], x[p] * w
+            f, c = place[p], x[p]
             for e in range(first[f], first[f + 1]):
-                out[e] += c * v[klass[e]]
+                out[e] += c * r[klass[e]]
 
 
 @kernel()

@@ -31,6 +31,11 @@ class Loss(ABC):
     #: True where classes act on the others by one number alone, their ``joint_score``.
     joins: bool = False
 
+    @property
+    def alike(self) -> bool:
+        """Whether wrong classes of equal scores have equal v, in steps from equal centres."""
+        return False
+
     def check_classes(self, k: int) -> None:  # noqa: B027 (most losses fit any k)
         """Raise where the loss does not fit k classes."""
 
@@ -109,6 +114,10 @@ class Loss(ABC):
         and otherwise an upper bound.
         """
         return (V > 0.0) * eta
+
+    def support(self, V: np.ndarray) -> np.ndarray:
+        """``curvature(V, 1)`` of a loss that is not smooth, in two bytes an entry: V is large."""
+        return (V > 0.0).astype(np.uint16)
 
     def joint_score(self, Z: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """The score of one class that stands for the given ones, (n,), where the loss ``joins``."""

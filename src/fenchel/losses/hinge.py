@@ -49,6 +49,10 @@ class Hinge(Loss):
         """Whether every mistake costs 1, which is what the compiled loops know."""
         return self.cost is None and type(self).margins is Hinge.margins
 
+    @property
+    def alike(self) -> bool:
+        return self.plain
+
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not self.plain:
             return self.margins(Z, y).max(axis=1) - true_class(Z, y)
@@ -91,7 +95,7 @@ class Hinge(Loss):
         if not self.plain:
             return super().smoothed(V0, Z, eta, y, V)
         losses = np.empty(y.size)
-        smoothed_hinge(V0, Z, eta, y, V, losses)
+        smoothed_hinge(V0, Z, eta, y, 1.0, V, losses)
         return losses
 
     def smoothed_by_class(
@@ -109,6 +113,33 @@ class Hinge(Loss):
 
     def __repr__(self) -> str:
         return "Hinge()" if self.cost is None else f"Hinge(cost=<{self.cost.shape[0]} classes>)"
+
+
+class JointHinge(Hinge):
+    """The hinge loss where the last column stands for so many ``times`` wrong classes.
+
+    For steps on the scores of some classes alone (:mod:`fenchel.solvers.alike`): the others have
+    equal scores, and a centre that is equal too.
+    """
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def smoothed(
+        self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray, V: np.ndarray
+    ) -> np.ndarray:
+        losses = np.empty(y.size)
+        smoothed_hinge(V0, Z, eta, y, float(self.times), V, losses)
+        return losses
+
+    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+        return self.support(V) * eta
+
+    def support(self, V: np.ndarray) -> np.ndarray:
+        h = super().support(V)
+        h[:, -1] *= self.times
+        return h
 
 
 def _check_cost(cost: Any) -> np.ndarray:

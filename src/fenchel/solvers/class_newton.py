@@ -89,7 +89,7 @@ class Blocks:
         if smooth:
             h, scale = problem.loss.curvature(V, 1.0), 1.0
         else:
-            h, scale = (V > 0.0).view(np.uint8), eta  # a byte an entry: V is large
+            h, scale = problem.loss.support(V), eta
             by_sample = h if columns.sparse else h.T
             by_sample[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
         args = problem.y, problem.weights

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from fenchel.kernels.curvature import curvature_columns, residual_columns
+from fenchel.kernels.curvature import residual_columns
 from fenchel.kernels.l1_newton import largest_subgradient
 from fenchel.losses.base import true_class
 from fenchel.problem import Problem
+from fenchel.solvers.alike import Alike
 from fenchel.solvers.class_newton import Progress
 from fenchel.solvers.class_quadratic import ClassQuadratic
 from fenchel.solvers.class_scores import ClassScores
@@ -77,9 +78,39 @@ class State:
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
+    alike: Alike | None = None  # what the columns are, where they are not those of all classes
 
     def __post_init__(self) -> None:
         self.columns.make(self.entries.feature)
+
+    @property
+    def whole(self) -> Problem:
+        """The problem with all classes; ``problem`` has those that Z and V have columns for."""
+        return self.problem if self.alike is None else self.alike.problem
+
+    def take_in(self, feature: np.ndarray, klass: np.ndarray) -> None:
+        """Take the non-zeros and these entries, of any class, for the working set."""
+        if self.alike is not None:
+            self._know(np.unique(klass))
+        if self.alike is not None:
+            klass = self.alike.place[klass]
+        self.work_on(self.entries.with_new(feature, klass))
+
+    def _know(self, classes: np.ndarray) -> None:
+        """Let these classes have columns of their own, or all where they are many."""
+        known = self.alike
+        assert known is not None
+        classes = np.union1d(known.classes, classes)
+        if classes.size == known.classes.size:
+            return
+        more = self.alike = Alike.of(known.problem, classes)
+        self.problem = known.problem if more is None else more.small
+        entries = known.in_all(self.entries)
+        klass = entries.klass if more is None else more.place[entries.klass]
+        self.entries = Entries(entries.feature, klass, entries.u)
+        for name in ("Z", "V", "centre"):  # one after the other: they are large
+            A = getattr(self, name)
+            setattr(self, name, known.spread(A) if more is None else known.with_new(A, more))
 
     def work_on(self, entries: Entries) -> None:
         """Take these entries for the working set."""
@@ -244,8 +275,7 @@ class State:
         """``s^T H s / 2`` on the working set, where the Hessian is not formed."""
         columns, entries, weights = self.columns, self.entries, self.problem.weights
         if columns.packs(entries, h):
-            curvature = curvature_columns(h, weights, entries.classes)
-            packed = PackedQuadratic(entries.klass, *columns.pack(entries, curvature), damping)
+            packed = PackedQuadratic(entries.klass, *columns.pack(entries, h, weights), damping)
             self.room.instead = max(self.room.instead, packed.nbytes)
             return packed
         if ClassQuadratic.suits(columns, entries):

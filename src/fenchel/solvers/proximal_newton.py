@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.problem import Problem
+from fenchel.solvers.alike import Alike
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
@@ -59,7 +60,7 @@ from fenchel.solvers.working_set import (
     violators,
 )
 from fenchel.threads import one_thread
-from fenchel.time_limit import late
+from fenchel.time_limit import TimeLimitError, late
 
 #: Products with fewer multiplications than this are made by one thread.
 SMALL_WORK = 1 << 27
@@ -84,6 +85,9 @@ LONG, LONG_FOR_EACH = 1 << 30, 100
 #: certificate a good part of it. None is made where the gap is more than so many times its limit:
 #: by what a survey says of it, or the working set, with a smooth loss.
 CHEAP, SURVEYED, ROUGHLY = 1 << 24, 3.0, 2.0
+
+#: The same for the survey of a larger problem, whose certificates take seconds.
+SURVEYED_LARGE = 1.2
 
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
@@ -138,19 +142,25 @@ class ProximalNewton(PenalisedSolver):
         self.check_problem(problem)
         entries = Entries.empty() if start is None else Entries.of(start.U)
         entries.u[(entries.u < 0) & problem.nonnegative[entries.feature]] = 0.0
+        uniform, alike = 1.0 / problem.k, None
+        if start is None or start.V is None:
+            alike = Alike.of(problem, entries.classes)
+        if alike is not None:
+            problem = alike.small
+            entries = Entries(entries.feature, alike.place[entries.klass], entries.u)
         Z = np.zeros((problem.n, problem.k))
         if entries.u.size:
             Z = problem.design.matmul(entries.matrix(entries.u, (problem.d, problem.k)))
         centre = None
         if not problem.loss.smooth:
             if start is None or start.V is None:
-                centre = np.full((problem.n, problem.k), 1.0 / problem.k)
+                centre = np.full((problem.n, problem.k), uniform)
             else:
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
         state = State(
             problem, Columns.of(problem.design), entries, Z, np.zeros_like(Z), 0.0, centre,
             _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
-            Room(min(BLAS_SIZE, problem.d * problem.k)),
+            Room(min(BLAS_SIZE, problem.d * problem.k)), alike=alike,
         )  # fmt: skip
         state.evaluate()
         cheap = state.columns.sparse or few_coefficients(problem)
@@ -164,7 +174,11 @@ class ProximalNewton(PenalisedSolver):
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         last = state.problem.lam
         ratio = problem.lam / last if last > 0.0 else 1.0
-        state.problem, state.gap, state.bracket, state.survey = problem, np.inf, FAR_APART, None
+        state.gap, state.bracket, state.survey = np.inf, FAR_APART, None
+        if state.alike is not None:
+            state.alike = replace(state.alike, problem=problem)
+            problem = state.alike.small
+        state.problem = problem
         state.step, state.looked = None, False  # of another problem
         state.stiff = state.stiff and ratio < 1.0  # a smaller penalty makes it no better
         state.on_path = True
@@ -219,7 +233,7 @@ class ProximalNewton(PenalisedSolver):
         centre[few, problem.y[few]] += 1.0 - ratio
 
     def advance(self, state: State, n_steps: int) -> None:
-        with self._threads(state.problem):
+        with self._threads(state.whole):
             for _ in range(n_steps):
                 self._iterate(state)
 
@@ -230,14 +244,17 @@ class ProximalNewton(PenalisedSolver):
         return one_thread() if small else nullcontext()
 
     def points(self, state: State) -> list[Point]:
-        problem = state.problem
-        entries, shape = state.entries, (problem.d, problem.k)
+        problem, entries, known = state.whole, state.entries, state.alike
+        entries = entries if known is None else known.in_all(entries)
+        shape = problem.d, problem.k
         dense = problem.d * problem.k <= DENSE_POINT
         U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
         # updated in place, so what is handed out is a copy if a small one is enough; who certifies
         # a large one copies it
         V = state.V if state.sharp is None else state.sharp
-        if V.size <= DENSE_POINT:
+        if known is not None:
+            V = known.spread(V)
+        elif V.size <= DENSE_POINT:
             V = V.copy()
         elif 5 * np.count_nonzero(V) < V.size:
             V = sp.csr_array(V)
@@ -258,11 +275,13 @@ class ProximalNewton(PenalisedSolver):
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set."""
-        if not self._is_cheap(state.problem):
-            return False
+        cheap = self._is_cheap(state.whole)
         if state.centre is not None:
             lowest, highest = state.bracket
-            return bool(SURVEYED * goal < lowest - highest < np.inf)
+            far = SURVEYED if cheap else SURVEYED_LARGE
+            return bool(far * goal < lowest - highest < np.inf)
+        if not cheap:
+            return False
         goal = goal if state.rough else max(goal, sharp)
         return bool(ROUGHLY * goal < state.gap_by_class < np.inf)
 
@@ -322,7 +341,7 @@ class ProximalNewton(PenalisedSolver):
         smoothed = state.centre is not None and not state.columns.sparse
         growth = GROWTH_SMOOTHED if smoothed and not steps_on_classes else GROWTH
         nonzeros = int(np.count_nonzero(state.entries.u))
-        return most_new(state.problem, nonzeros, least, growth)
+        return most_new(state.whole, nonzeros, least, growth)
 
     def _iterate(self, state: State) -> None:
         state.work, state.sharp, state.gap_by_class, state.rough = 0.0, None, 0.0, False
@@ -338,8 +357,9 @@ class ProximalNewton(PenalisedSolver):
         else:
             self._steps(state)
         state.centre_free(state.entries.u)  # Z may keep the mean: no loss sees it
-        if state.centre is not None and self._is_cheap(state.problem):
-            self._survey(state)  # the next iteration would begin with it
+        if state.centre is not None:
+            with suppress(TimeLimitError):  # then there is time for no more than the certificate
+                self._survey(state)  # the next iteration would begin with it
 
     def _steps(self, state: State) -> None:
         """Solve the working set, or come closer to that."""
@@ -390,7 +410,7 @@ class ProximalNewton(PenalisedSolver):
             if state.by_class is not None:
                 state.by_class.slow = True  # from one centre to the next Newton steps are better
             feature, klass, _ = self._violated(state)
-        state.work_on(state.entries.with_new(feature, klass))
+        state.take_in(feature, klass)
 
     def _survey(self, state: State) -> None:
         """What is violated, and whether the smoothed problem is solved."""
@@ -400,8 +420,11 @@ class ProximalNewton(PenalisedSolver):
 
     def _violated(self, state: State) -> tuple[np.ndarray, np.ndarray, float]:
         """The entries that the working set may take in, and the scale (:func:`.violators`)."""
-        state.know_gradient()
         limit = self._most_new(state)
+        if state.alike is not None:
+            feature, klass, _, scale = state.alike.violators(state.V, limit)
+            return feature, klass, scale
+        state.know_gradient()
         feature, klass, _, scale = violators(state.problem, state.V, limit, state.gradient)
         return feature, klass, scale
 
@@ -516,7 +539,8 @@ class ProximalNewton(PenalisedSolver):
     @staticmethod
     def _long(state: State) -> bool:
         """Whether the iteration has taken long enough."""
-        return late() or state.work > max(LONG, LONG_FOR_EACH * state.V.size)
+        size = state.whole.n * state.whole.k
+        return late() or state.work > max(LONG, LONG_FOR_EACH * size)
 
     @staticmethod
     def _goal(state: State, error: float) -> float:
@@ -556,10 +580,13 @@ class ProximalNewton(PenalisedSolver):
         g, penalty, tol = g / unit, penalty / unit, tol / unit
         damped = np.maximum(damping * state.curvature[entries.feature], 1e-11 * tol * state.size)
         below = state.penalties[1] / unit
-        h = problem.loss.curvature(state.V, 1.0)
+        if state.centre is not None and state.columns.sparse:
+            h = problem.loss.support(state.V)
+        else:
+            h = problem.loss.curvature(state.V, 1.0)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has
-            h[state.centre > 0.0] = 1.0
+            np.maximum(h, problem.loss.support(state.centre), out=h)
             state.moved = False
         H = state.dense_hessian(h, damping, effort.products)
         if H is not None:

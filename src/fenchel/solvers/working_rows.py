@@ -27,7 +27,6 @@ class WorkingRows:
     klass: np.ndarray
     order: np.ndarray  # the entries in that order
     n_features: int
-    labels: np.ndarray | None = None  # what the labels are in the gradient
 
     @classmethod
     def of(cls, X: sp.csr_array, entries: Entries) -> WorkingRows:
@@ -53,12 +52,8 @@ class WorkingRows:
     def gradient(self, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries."""
         first, products = self._first(self.code), np.empty(self.order.size)
-        if self.labels is None:
-            self.labels = np.empty(self.order.size)
-            kernels.label_products(
-                *self.rows, first, self.klass, problem.y, problem.weights, self.labels
-            )
-        kernels.products_by_rows(*self.rows, first, self.klass, V, problem.weights, products)
+        args = *self.rows, first, self.klass, V, problem.y, problem.weights, products
+        kernels.gradient_by_rows(*args)
         out = np.empty(self.order.size)
-        out[self.order] = products - self.labels
+        out[self.order] = products
         return out

@@ -54,8 +54,9 @@ FEW_CLASSES = 0.25
 #: Reading one entry of V out of order costs as much as so many in order.
 MISSES = 6
 
-#: Values of X are not gathered where they were more than this part of the positions.
-MOST_PACKED = 0.5
+#: Values of X are not gathered where they and their positions took more than this many bytes for
+#: every sample and class: a value takes the second number of them, a position the third.
+MOST_PACKED, VALUE, POSITION = 26, 12, 20
 
 #: A dense X with so many entries is copied by columns as they are asked for.
 COLUMN_BY_COLUMN = 1 << 26
@@ -157,7 +158,6 @@ class Columns:
 
     data: tuple
     _gradient: Callable[..., Any]
-    _pack: Callable[..., Any]
     _csr: sp.csr_array | None = None  # the same X by rows, where it is sparse
     _last: tuple[Entries, WorkingRows] | None = field(default=None, repr=False)
     _lacking: tuple[np.ndarray, np.ndarray] | None = None  # X, and which columns are not copied yet
@@ -168,12 +168,12 @@ class Columns:
         if isinstance(design, SparseDesign):
             csc = design.csc
             data: tuple = (csc.indptr, csc.indices, csc.data, design.shape[0])
-            return cls(data, curvature.sparse_gradient, curvature.sparse_pack, design.X)
-        X, kernels = design.X, (curvature.dense_gradient, curvature.dense_pack)
+            return cls(data, curvature.sparse_gradient, design.X)
+        X, gradient = design.X, curvature.dense_gradient
         if X.size < COLUMN_BY_COLUMN or X.flags.f_contiguous:
-            return cls((by_columns(X),), *kernels)
+            return cls((by_columns(X),), gradient)
         room = np.empty(X.shape[::-1], X.dtype)  # the system grants a page when it is written
-        return cls((room,), *kernels, _lacking=(X, np.ones(X.shape[1], bool)))
+        return cls((room,), gradient, _lacking=(X, np.ones(X.shape[1], bool)))
 
     def make(self, features: np.ndarray | None = None) -> None:
         """Let these columns be there, or all."""
@@ -362,7 +362,7 @@ class Columns:
             h *= np.sqrt(weights[some] / total[some])
             _subtract_products(Xt, feature, h, entries.code, unit, product)
             h *= np.sqrt(weights[some] * total[some])  # in place: it can be as large as the scores
-            blocks += Columns((Xt,), self._gradient, self._pack).blocks(here, h)
+            blocks += Columns((Xt,), self._gradient).blocks(here, h)
         if unit is not None:
             class_blocks.widen(H.ravel().view(np.float32), unit, H.ravel())
         class_blocks.add_blocks(H, blocks, entries.offset, bounds)
@@ -374,12 +374,16 @@ class Columns:
         self._gradient(*self.data, entries.feature, entries.klass, *residual, out)
         return out
 
-    def pack(self, entries: Entries, curvature_at: tuple) -> tuple[tuple, tuple]:
-        """The values of X at the positions of ``curvature_columns``, and the positions in use."""
-        pointer, row, weight, share = curvature_at
-        start, position, x = self._pack(*self.data, entries.feature, entries.klass, pointer, row)
+    def pack(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
+        """The values of X at the positions of the curvature h, and the positions in use."""
+        args = *self.data, entries.feature, entries.klass
+        if self.sparse:
+            start, position, x, *positions = curvature.sparse_pack(*args, h, weights)
+        else:
+            pointer, *positions = curvature.curvature_columns(h, weights, entries.classes)
+            start, position, x = curvature.dense_pack(*args, pointer, positions[0])
         packed = start[:-1], start[1:], np.zeros(entries.u.size, np.int64), position, x
-        return packed, curvature.drop_unused(position, row, weight, share)
+        return packed, tuple(positions)
 
     def packs(self, entries: Entries, h: np.ndarray) -> bool:
         """Whether the values of X are gathered; else the entries :meth:`share` those of X itself.
@@ -389,8 +393,9 @@ class Columns:
         """
         if not self.sparse:  # where the classes share features, what is gathered is larger than X
             return entries.u.size <= self.data[0].shape[0] or not many(h)
-        most = MOST_PACKED * h.shape[0] * entries.classes.size
-        return self.stored(entries) <= most or not many(h)
+        positions, part = h.shape[0] * entries.classes.size, np.count_nonzero(h) / h.size
+        packed = part * (VALUE * self.stored(entries) + POSITION * positions)
+        return bool(part <= MANY or packed <= MOST_PACKED * positions)
 
     def share(self, entries: Entries, h: np.ndarray, weights: np.ndarray) -> tuple[tuple, tuple]:
         """The same as :meth:`pack` with a position for every sample, with curvature or not."""
@@ -466,14 +471,14 @@ def violators(
         feature, klass, excess, scale = beyond_bounds_of_rows(
             csc.indptr, csc.indices, csc.data, rows, problem.nonnegative, part, bound[:, 0]
         )
-        return *_worst(feature, klass, excess, limit), scale
+        return *worst(feature, klass, excess, limit), scale
     if isinstance(problem.design, SparseDesign):
         csc = problem.design.csc
         beside = rows_beside_common(problem.design, V, problem.y, problem.weights)
         if beside is not None:
             args = csc.indptr, csc.indices, csc.data, beside, problem.nonnegative, bound[:, 0]
             feature, klass, excess, scale = beyond_bounds(*args)
-            return *_worst(feature, klass, excess, limit), scale
+            return *worst(feature, klass, excess, limit), scale
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     scale = 1.0
@@ -496,13 +501,13 @@ def violators(
                 csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
             )
             scale = min(scale, s)
-            found.append(_worst(feature, klass + start, over, limit))
+            found.append(worst(feature, klass + start, over, limit))
             continue
         feature, klass, over, s = _beyond(problem, (common or problem.design).rmatmul(R), limit)
         scale = min(scale, s)
         found.append((feature, klass + start, over))
     feature, klass, excess = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return *_worst(feature, klass, excess, limit), scale
+    return *worst(feature, klass, excess, limit), scale
 
 
 def _beyond(
@@ -550,9 +555,10 @@ def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndar
     return R
 
 
-def _worst(
+def worst(
     feature: np.ndarray, klass: np.ndarray, excess: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The so many entries with the largest excess."""
     if excess.size > limit:
         keep = _largest(excess, limit)
         feature, klass, excess = feature[keep], klass[keep], excess[keep]
