@@ -488,6 +488,7 @@ def test_fits_leave_certificates_out(loss: str, monkeypatch) -> None:
     monkeypatch.setattr("fenchel.solvers.proximal_newton.CHEAP", 0)
     large = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert (len(large.history) - 1 < large.n_iter) == (loss == "hinge")  # a survey says how far
+    assert solve(INSTANCE, loss, "proximal-newton", tol=1e-6).history[1].iteration == 1
     monkeypatch.setattr("fenchel.solvers.proximal_newton.SURVEYED_LARGE", np.inf)
     every = solve(INSTANCE, loss, "primal-dual", tol=1e-6)
     assert len(every.history) - 1 == every.n_iter

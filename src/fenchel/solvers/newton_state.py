@@ -78,6 +78,7 @@ class State:
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
+    shown: bool = False  # whether a point has been handed out
     alike: Alike | None = None  # what the columns are, where they are not those of all classes
 
     def __post_init__(self) -> None:

@@ -245,6 +245,7 @@ class ProximalNewton(PenalisedSolver):
 
     def points(self, state: State) -> list[Point]:
         problem, entries, known = state.whole, state.entries, state.alike
+        state.shown = True
         entries = entries if known is None else known.in_all(entries)
         shape = problem.d, problem.k
         dense = problem.d * problem.k <= DENSE_POINT
@@ -274,8 +275,13 @@ class ProximalNewton(PenalisedSolver):
             return self._linearised(state)
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
-        """By a survey of the points so far, or by the gap on the working set."""
+        """By a survey of the points so far, or by the gap on the working set.
+
+        The first point of a large problem is certified in any case: users wait for one.
+        """
         cheap = self._is_cheap(state.whole)
+        if not (cheap or state.shown):
+            return False
         if state.centre is not None:
             lowest, highest = state.bracket
             far = SURVEYED if cheap else SURVEYED_LARGE
