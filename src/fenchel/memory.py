@@ -46,6 +46,11 @@ MOST_BETWEEN_SPARSE = 9_000_000
 #: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
 SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
 
+#: Two more of them where they are large and the loss is not smooth: few points are certified, so
+#: that the best V is a dense one for longer, and the curvature in two bytes an entry leaves no room
+#: behind that something else could use.
+LARGE_CENTRE = 2.0
+
 #: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
 #: too; and where a fit ends at its start.
 SMOOTH_SCORES, CLASS_SCORES, START_SCORES = 6.6, 8.6, 2
@@ -369,7 +374,7 @@ class Size:
         if self.nonzeros is not None:
             work: float = SCORE_ARRAYS * scores
             if not loss.smooth:
-                work += CENTRE * scores
+                work += (CENTRE + LARGE_CENTRE * (n * k > LARGE)) * scores
             elif isinstance(loss, Sparsemax):
                 work -= (1.0 - SUPPORT) * CURVATURE * scores
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)

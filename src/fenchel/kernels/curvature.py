@@ -259,17 +259,25 @@ def sparse_pack(
     are sorted by class.
     """
     total = zeros(n, np.float64)  # of h, zero for a row without curvature
+    curved = zeros(H.shape[1], np.int64)  # the rows with curvature in a class
     for i in range(n):
         count = 0.0
         for h in H[i]:
             count += 1.0 if h > 0.0 else 0.0
-        total[i] = _sum(H[i]) if count > 1.0 and weights[i] != 0.0 else 0.0
-    room = 0
+        if count > 1.0 and weights[i] != 0.0:
+            total[i] = _sum(H[i])
+            for l in range(H.shape[1]):
+                curved[l] += 1 if H[i, l] > 0.0 else 0
+    room = places = of_class = 0
     for e in range(feature.size):
-        room += indptr[feature[e] + 1] - indptr[feature[e]]
+        l, length = klass[e], indptr[feature[e] + 1] - indptr[feature[e]]
+        room += smaller(length, curved[l])
+        of_class = length if e == 0 or klass[e - 1] != l else of_class + length
+        if e + 1 == feature.size or klass[e + 1] != l:
+            places += smaller(of_class, curved[l])
     start = zeros(feature.size + 1, np.int64)
-    position, x = empty(room, np.int32), floats(room)  # no page of it is there until it is written
-    row, weight, share = empty(room, np.int32), floats(room), floats(room)
+    position, x = empty(room, np.int32), floats(room)
+    row, weight, share = empty(places, np.int32), floats(places), floats(places)
     number = empty(n, np.int64)  # of the position of a row, -1 where there is none, -2 if wanted
     for i in range(n):
         number[i] = -1
