@@ -14,7 +14,7 @@ from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
 from fenchel.solvers.kept_hessian import Room
-from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
+from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK, forms_hessian
 from fenchel.solvers.newton_state import ROW_WORK, State
 from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
@@ -80,6 +80,10 @@ WIDENED = 1.6
 #: working set may take in.
 LATER, COMING = 1.05, 0.6
 
+
+#: Where none has been seen, and the loss has a dual point of the Newton model: that has the entries
+#: which are close to their bounds as well, about so many times those used in all.
+NEARBY = 1.4
 
 #: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
 #: part of X.
@@ -294,6 +298,8 @@ def look(
     more = (n / n_rows) ** LOOK_GROWTH
     # all that are used, where Newton steps are still to come
     largest, face = LATER * max(first, used), float(used)
+    if loss.twice_differentiable and not first:
+        largest = NEARBY * used
     if not loss.smooth:
         if not (first and solver._begins_rough(problem)):  # else the first one is the largest
             coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
@@ -307,10 +313,13 @@ def look(
 def forms_later(problem: Problem, used: int) -> bool:
     """Whether a Hessian is formed at last, where the first Newton steps are made without one.
 
-    With a loss that is not smooth fewer and fewer samples have curvature, at the end about as many
-    as coefficients are used, in two classes each.
+    With a smooth loss where one of so many coefficients is ever formed: less and less damping makes
+    it worth its price. With another fewer and fewer samples have curvature, at the end about as
+    many as coefficients are used, in two classes each.
     """
-    return not problem.loss.smooth and used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
+    if problem.loss.smooth:
+        return forms_hessian(used, problem.n, blas=True)
+    return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
 
 
 def look_at_sparse(problem: Problem) -> Seen:

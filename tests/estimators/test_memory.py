@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,6 +121,21 @@ def forms_no_hessian(monkeypatch):
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
     monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
     monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
+
+
+def test_a_model_that_was_not_seen_has_entries_near_their_bounds(hessian_matters, monkeypatch):
+    monkeypatch.setattr(memory, "LOOK_TOL", 0.5)  # it ends before any Newton step
+    seen = memory.look(*hessian_matters, memory.get_loss("softmax"), 1e-3, "absolute", 1500)
+    assert 0 < seen.face == pytest.approx(seen.hessian / memory.NEARBY)
+
+
+def test_newton_steps_of_a_smooth_loss_form_a_hessian_at_last_if_it_is_ever_formed():
+    problem = SimpleNamespace(loss=memory.get_loss("softmax"), n=10_000, k=20)
+    assert memory.forms_later(problem, 1800)
+    assert not memory.forms_later(problem, 1900)  # too many multiplications
+    problem.n = 100
+    assert memory.forms_later(problem, 2500)
+    assert not memory.forms_later(problem, 2501)  # too many rows
 
 
 def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch):

@@ -488,6 +488,7 @@ def test_a_rough_point_is_not_asked_for_the_dual_point_of_a_model() -> None:
     assert solver.sharpened(state) is not None
     state.rough = True
     assert solver.is_far(state, 1e-3, 0.1)
+    assert solver.is_far(state, 0.03, 0.1)  # by less than two times its estimate
     assert not solver.is_far(state, 0.04, 0.1)
     assert solver.sharpened(state) is None
 
