@@ -123,8 +123,8 @@ def estimate_memory(
     depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
     X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
     dense data that can take as long as the fit. Of sparse data with more than a million it is only
-    seen whether zero is the solution. docs/guide.md has ratios to the measured peak and what the
-    look costs: most are within 20%, but 0.4 and 0.6 were seen on dense data.
+    seen whether zero is the solution. docs/memory.md has ratios to the measured peak and what the
+    look costs: nearly all are within 20%, but 0.6 was seen on wide dense data with the hinge loss.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.
