@@ -17,6 +17,7 @@ from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.termination import Budget, Record, Status, decide
+from fenchel.threads import threads_for
 from fenchel.time_limit import TimeLimitError, until
 
 logger = logging.getLogger("fenchel")
@@ -123,6 +124,19 @@ def run(
     rng = np.random.default_rng() if rng is None else rng
     if budget.unlimited():
         budget = replace(budget, max_iter=_default_max_iter(problem, solver))
+    with threads_for(problem.n * problem.d * problem.k):
+        return _run(problem, solver, budget, start, rng, callback)
+
+
+def _run(
+    problem: Problem,
+    solver: Solver,
+    budget: Budget,
+    start: Start | None,
+    rng: np.random.Generator,
+    callback: Callback | None,
+) -> Outcome:
+    """The same with as many threads as are worth their price."""
     began = time.perf_counter()
     best = _certify_start(problem, start)
     if isinstance(callback, Observer):

@@ -7,6 +7,9 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
+#: Products with fewer multiplications than this are made by one thread.
+SMALL_WORK = 1 << 27
+
 
 @cache
 def _controller() -> ThreadpoolController:
@@ -22,3 +25,8 @@ def one_thread() -> AbstractContextManager:
     if all(library.num_threads == 1 for library in _controller().lib_controllers):
         return nullcontext()  # to ask takes a tenth of the time
     return _controller().limit(limits=1)
+
+
+def threads_for(work: float) -> AbstractContextManager:
+    """One thread for products of so many multiplications, if they are few."""
+    return one_thread() if work < SMALL_WORK else nullcontext()

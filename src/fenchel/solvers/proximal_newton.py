@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
@@ -61,9 +61,6 @@ from fenchel.solvers.working_set import (
 )
 from fenchel.threads import one_thread
 from fenchel.time_limit import TimeLimitError, late
-
-#: Products with fewer multiplications than this are made by one thread.
-SMALL_WORK = 1 << 27
 
 #: Newton steps between two looks at all features.
 NEWTON_STEPS = 30
@@ -234,15 +231,8 @@ class ProximalNewton(PenalisedSolver):
         centre[few, problem.y[few]] += 1.0 - ratio
 
     def advance(self, state: State, n_steps: int) -> None:
-        with self._threads(state.whole):
-            for _ in range(n_steps):
-                self._iterate(state)
-
-    @staticmethod
-    def _threads(problem: Problem) -> AbstractContextManager:
-        """One thread where several would wait for each other more than they work."""
-        small = problem.n * problem.d * problem.k < SMALL_WORK
-        return one_thread() if small else nullcontext()
+        for _ in range(n_steps):
+            self._iterate(state)
 
     def points(self, state: State) -> list[Point]:
         problem, entries, known = state.whole, state.entries, state.alike
@@ -272,8 +262,7 @@ class ProximalNewton(PenalisedSolver):
         """The dual point of the Newton model (:mod:`.linearised`), whose step comes next."""
         if state.stiff or state.rough or not linearises(state.problem):
             return None
-        with self._threads(state.problem):
-            return self._linearised(state)
+        return self._linearised(state)
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set.
