@@ -136,7 +136,7 @@ def _run(
     rng: np.random.Generator,
     callback: Callback | None,
 ) -> Outcome:
-    """The same with as many threads as are worth their price."""
+    """The run itself, with as many threads as :func:`run` has allowed."""
     began = time.perf_counter()
     best = _certify_start(problem, start)
     if isinstance(callback, Observer):
