@@ -46,8 +46,8 @@ MOST_BETWEEN_SPARSE = 9_000_000
 #: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
 SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
 
-#: Two more of them where they are large and the loss is not smooth. Measured, in the first sweeps of
-#: Newton steps; which arrays they are was not traced.
+#: Two more of them where they are large and the loss is not smooth. Measured, in the first sweeps
+#: of Newton steps; which arrays they are was not traced.
 LARGE_CENTRE = 2.0
 
 #: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
