@@ -16,8 +16,10 @@ from fenchel.losses import Loss
 from fenchel.losses.base import true_class
 from fenchel.null_program import constant_scores, gains, smallest_bound
 from fenchel.problem import Matrix, Problem
-from fenchel.solvers.base import Start
+from fenchel.solvers.base import Solver, Start
+from fenchel.solvers.continued import Continued
 from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.steepest_entry import steepest_entry
 from fenchel.termination import Budget, Status
 
 #: Relative accuracy where lambda_max is the value of a game.
@@ -38,9 +40,12 @@ MAX_ITER = 200
 #: Solutions at the most; whatever is known by then is still an upper bound.
 MAX_ROUNDS = 60
 
-#: Where a path begins: the relative accuracy that is asked for, and what is left of a penalty with
-#: a solution of zeros for the next try.
-NEAR, DOWN = 0.05, 0.7
+#: Where a path begins: the relative accuracy that is asked for, the first penalty that is tried, in
+#: parts of a bound, and what is left of one with a solution of zeros for the next try.
+NEAR, FIRST, DOWN = 0.05, 0.5, 0.7
+
+#: A path begins at the bound itself where that is no further above what a single entry tells.
+CLOSE = 0.2
 
 #: The smallest and the largest relative gap of these solutions, whatever that of the path is.
 NEAR_GAPS = 1e-6, 1e-3
@@ -156,17 +161,22 @@ def about_null_penalty(
 ) -> float:
     """:func:`lambda_max` as far as a gap of ``tol`` can tell, some per cent above it: f affine.
 
-    From ``bound`` down to a penalty with a solution that is not zero, and then up again from one
-    quotient of :func:`_climb` to the next: Dinkelbach's method, whose quotients come close within
-    two or three solutions. It is ``bound`` where the time ends before.
+    From half of ``bound`` down to a penalty with a solution that is not zero, roughly, and then up
+    again from one quotient of :func:`_climb` to the next: Dinkelbach's method, whose quotients come
+    close within two or three solutions. It is ``bound`` where that is close enough to what a single
+    coefficient gains, or where the time ends before.
     """
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     tol, c = float(np.clip(tol, *NEAR_GAPS)), problem.penalty_factor
-    best, _ = constant_scores(problem)
-    start, lam, lower = None, bound, 0.0
+    best, b = constant_scores(problem)
+    lower = 0.0 if b.any() else steepest_entry(problem)
+    if lower <= bound <= lower * (1.0 + CLOSE):
+        return bound
+    start, lam, solver = None, max(lower, FIRST * bound), Continued(PrimalDual())
     for _ in range(MAX_ROUNDS):
+        rough = max(tol, COARSE) if lower == 0.0 else tol
         try:
-            point = _solution(problem, lam, tol, start, deadline)
+            point = _solution(problem, lam, rough, start, deadline, solver)
         except TimeoutError:
             return bound
         start, known = Start(point.U, point.V), lower
@@ -185,12 +195,17 @@ def _scaled(problem: Problem, scale: float) -> Problem:
 
 
 def _solution(
-    problem: Problem, lam: float, tol: float, start: Start | None, deadline: float
+    problem: Problem,
+    lam: float,
+    tol: float,
+    start: Start | None,
+    deadline: float,
+    solver: Solver | None = None,
 ) -> Certificate:
     """A point of the search, which nothing may cut short: its bounds would be too loose to use."""
     left = max(0.0, deadline - time.perf_counter())
     budget = Budget(tol=tol, max_iter=MAX_ITER, max_time=left)
-    outcome = run(replace(problem, lam=lam), PrimalDual(), budget, start=start)
+    outcome = run(replace(problem, lam=lam), solver or PrimalDual(), budget, start=start)
     if outcome.status == Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted in the search for lambda_max")
     if outcome.status == Status.MAX_TIME:

@@ -15,6 +15,9 @@ TIE = 1e-9
 #: A program with more entries is not solved; one of this size takes a few seconds.
 MOST_ENTRIES = 300_000
 
+#: A sum of the square roots of flows that only a class with half of all mass asks for.
+LARGEST_SUM = 1e4
+
 #: Of scipy's linprog.
 INFEASIBLE = 2
 
@@ -52,6 +55,47 @@ def constant_scores(problem: Problem) -> tuple[float, np.ndarray]:
         bounds=[(-k * C.max(), k * C.max())] * k + [(0, None)] * k, options=OPTIONS,
     )  # fmt: skip
     return float(found.fun), found.x[:k]
+
+
+def shares_of_mistakes(problem: Problem) -> np.ndarray | None:
+    """Q (k, k) whose rows ``Q[y]`` are a dual point that the intercept of the hinge loss allows.
+
+    All of a row is on the wrong classes, as it has to be at U = 0 where no class has more than half
+    of the mass (None if one has, and without an intercept), and all classes get what they have,
+    ``m^T Q = m^T``: G_U is zero for the intercept. Mass ``s_y s_l`` goes from y to l, with
+    ``s_y (S - s_y) = m_y`` and S the sum of s.
+    """
+    if not (problem.intercept and isinstance(problem.loss, Hinge) and problem.loss.plain):
+        return None
+    m = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
+    heaviest = int(m.argmax())
+    if m[heaviest] > 0.5:
+        return None
+    rest, least = 1.0 - m[heaviest], 2.0 * np.sqrt(m[heaviest])
+
+    def smaller_roots(total: float) -> np.ndarray:
+        return 2.0 * m / (total + np.sqrt(np.maximum(total * total - 4.0 * m, 0.0)))
+
+    def excess(total: float) -> float:
+        return float(smaller_roots(total).sum()) - total
+
+    def excess_with_larger(total: float) -> float:
+        s = smaller_roots(total)
+        return float(s.sum()) - 2.0 * float(s[heaviest])
+
+    if excess(least) >= 0.0:
+        s = smaller_roots(scipy.optimize.brentq(excess, least, 2.0, xtol=1e-15))
+        flow = np.outer(s, s)
+    elif excess_with_larger(LARGEST_SUM) > 0.0:
+        total = scipy.optimize.brentq(excess_with_larger, least, LARGEST_SUM, xtol=1e-15)
+        s = smaller_roots(total)
+        s[heaviest] = total - s[heaviest]
+        flow = np.outer(s, s)
+    else:  # half of the mass: all mistakes of the others go there, and its own to them
+        flow = np.zeros((m.size, m.size))
+        flow[:, heaviest], flow[heaviest] = m, m * (m[heaviest] / rest)
+    np.fill_diagonal(flow, 0.0)
+    return flow / np.maximum(flow.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
 
 def smallest_bound(problem: Problem, max_time: float = np.inf) -> float | None:

@@ -12,6 +12,7 @@ import numpy as np
 from fenchel.certificate import Certificate, for_smaller_penalty
 from fenchel.driver import Callback
 from fenchel.null_penalty import about_null_penalty, smallest_null_penalty
+from fenchel.null_program import shares_of_mistakes
 from fenchel.prediction import fitted
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.base import Start
@@ -203,7 +204,8 @@ def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None 
     """
     if not problem.loss.affine:
         return _unit(problem, "max")
-    V = problem.dual_at_zero()
+    shares = shares_of_mistakes(problem)
+    V = problem.dual_at_zero() if shares is None else shares[problem.y]
     norms, c = problem.gradient_row_norms(V), problem.penalty_factor
     bound = _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
     searched = np.count_nonzero(c == 0.0) == problem.intercept and not PrimalDual.refuses(problem)
