@@ -21,6 +21,7 @@ from fenchel.losses import Hinge
 from fenchel.null_penalty import smallest_null_penalty
 from fenchel.problem import Problem
 from fenchel.solvers import primal_dual
+from fenchel.solvers.along_path import AGAIN
 from fenchel.solvers.base import Start
 from fenchel.solvers.class_newton import Blocks
 from fenchel.solvers.hybrid_gradient import LOOK, HybridGradient
@@ -34,7 +35,7 @@ from fenchel.solvers.primal_dual import (
     _pruned,
     solution_size,
 )
-from fenchel.solvers.proximal_newton import AGAIN, ProximalNewton
+from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import violators
 from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance
 from support import make_problem, refusal, same_bits, solve
@@ -421,7 +422,7 @@ def test_a_model_that_takes_long_is_given_up_for_the_run(monkeypatch) -> None:
     method = ProximalNewton()
     state = method.init(problem, None, np.random.default_rng(0), 1)
     method.advance(state, 2)
-    monkeypatch.setattr("fenchel.solvers.proximal_newton.MOST_CG", -1)
+    monkeypatch.setattr("fenchel.solvers.linearised.MOST_CG", -1)
     assert method.sharpened(state) is None
     assert state.step is None
     monkeypatch.undo()
@@ -438,7 +439,7 @@ def test_entries_that_the_dual_point_of_a_model_violates_join_it(monkeypatch) ->
     U[np.abs(U) == np.abs(U)[U != 0.0].min()] = 0.0  # the model has to find it again
     method, none = ProximalNewton(), np.empty(0, np.int64)
     state = method.init(problem, Start(U), np.random.default_rng(0), 1)
-    near = "fenchel.solvers.proximal_newton.near_bounds"
+    near = "fenchel.solvers.linearised.near_bounds"
     monkeypatch.setattr(near, lambda *_: (none, none))  # the non-zeros alone, at first
     V = method.sharpened(state)
     assert V is not None
@@ -462,7 +463,7 @@ def test_a_model_whose_entries_do_it_is_not_solved_again(on_path: bool, monkeypa
         return state.entries.feature[:1], state.entries.klass[:1], np.ones(1), 0.5
 
     monkeypatch.setattr(ProximalNewton, "_minimise", counted)
-    monkeypatch.setattr("fenchel.solvers.proximal_newton.violators", known)
+    monkeypatch.setattr("fenchel.solvers.linearised.violators", known)
     state.on_path = on_path
     assert method.sharpened(state) is not None
     assert len(solved) == 1
@@ -498,10 +499,10 @@ def test_rows_that_leave_the_simplex_cost_the_dual_point_of_a_model_little(monke
     X, y = load_digits(return_X_y=True)
     problem = Problem.from_data(X[::2] / 16, y[::2], loss="softmax", lam=1e-4)
     optimum = fenchel.solve(X[::2] / 16, y[::2], loss="softmax", lam=1e-4, tol=1e-9).dual
-    monkeypatch.setattr("fenchel.solvers.proximal_newton.LEFT", 1.0)
+    monkeypatch.setattr("fenchel.solvers.linearised.LEFT", 1.0)
     bounds = []
     for rounds in (1, 3):
-        monkeypatch.setattr("fenchel.solvers.proximal_newton.ROUNDS", rounds)
+        monkeypatch.setattr("fenchel.solvers.linearised.ROUNDS", rounds)
         method = ProximalNewton()
         state = method.init(problem, None, np.random.default_rng(0), 1)
         V = None
@@ -550,7 +551,7 @@ def test_a_step_is_forgotten_where_its_model_grew_and_was_given_up(monkeypatch) 
     U[np.abs(U) == np.abs(U)[U != 0.0].min()] = 0.0  # joins the model in its second round
     method, none = ProximalNewton(), np.empty(0, np.int64)
     state = method.init(problem, Start(U), np.random.default_rng(0), 1)
-    near = "fenchel.solvers.proximal_newton.near_bounds"
+    near = "fenchel.solvers.linearised.near_bounds"
     monkeypatch.setattr(near, lambda *_: (none, none))
     minimise, sizes = ProximalNewton._minimise, []
 

@@ -12,7 +12,7 @@ from fenchel.kernels.curvature import residual_rows
 from fenchel.losses import get_loss
 from fenchel.losses.base import Loss
 from fenchel.problem import Problem
-from fenchel.solvers import proximal_newton, working_set
+from fenchel.solvers import along_path, proximal_newton, working_set
 from fenchel.solvers.base import Start
 from fenchel.solvers.class_newton import Blocks
 from fenchel.solvers.proximal_newton import ProximalNewton
@@ -76,7 +76,7 @@ def test_the_centre_of_a_smaller_penalty_stays_in_the_simplices() -> None:
     solver = ProximalNewton()
     state = solver.init(problem, None, rng, 1)
     solver.advance(state, 3)
-    V, lost = state.V.copy(), problem.loss.value(state.Z, y) > proximal_newton.SETTLED
+    V, lost = state.V.copy(), problem.loss.value(state.Z, y) > along_path.SETTLED
     solver.follow(state, problem.with_penalty(0.01), Start(np.zeros((5, 3))), rng, 1)
     Y = np.eye(3)[y]
     assert lost.any()

@@ -13,12 +13,19 @@ What is left is of second order in s.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fenchel.kernels.class_blocks import linearise
 from fenchel.problem import Problem
 from fenchel.solvers.l1_model import Effort
+from fenchel.solvers.newton_state import SINGLE, State
 from fenchel.solvers.working_set import Columns, Entries, violators
+
+#: The step that minimises a model at a state, for gradient, penalties, accuracy, damping, effort,
+#: and the conjugate gradient iterations that it took.
+Minimise = Callable[[State, np.ndarray, np.ndarray, float, float, Effort], tuple[np.ndarray, int]]
 
 #: Entries whose dual constraint is within this part of its bound belong to the model.
 NEAR = 0.95
@@ -67,3 +74,49 @@ def linearised(
     for rows in problem.row_blocks():
         left += linearise(V[rows], problem.loss.curvature(V[rows], 1.0), D[rows])
     return D, left
+
+
+def model_point(state: State, limit: int, minimise: Minimise) -> np.ndarray | None:
+    """Solve the model until its dual point violates nothing that matters, a few times at most.
+
+    What it violates, no more than ``limit`` entries, joins the model, whose step ``minimise`` finds
+    (:meth:`.ProximalNewton._minimise`). Where rows have left the simplex, and were brought back,
+    the dual point is no longer that of the model: the next one is made there instead of at U.
+    """
+    problem = state.problem
+    state.know_gradient()
+    new = near_bounds(problem, state.V, limit, state.gradient)
+    state.work_on(state.entries.with_new(*new))
+    state.looked = True
+    here, V = state, None
+    for _ in range(ROUNDS):
+        error, g, penalty = here.subgradient()
+        if here is state:
+            state.step = None  # that of the round before was for fewer entries
+            if error > problem.lam:
+                return None
+            close = CLOSE * error * error / problem.lam
+            rough = state.on_path and error > ROUGH_MODEL * problem.lam
+            damping = SINGLE if rough else LEAST_DAMPING
+        s, n_cg = minimise(here, g, penalty, close, damping, EFFORT)
+        if n_cg > MOST_CG:  # no better next time, and too dear to see
+            state.stiff = True
+            return V
+        if here is state:
+            state.step = s
+        V, left = linearised(problem, state.columns, here.entries, s, here.V)
+        if left > LEFT * problem.n:
+            break
+        feature, klass, excess, _ = violators(problem, V, limit, problem.full_gradient(V))
+        if excess.size == 0 or excess.max() <= close:
+            break
+        if left:
+            here, new = here.after(s, V, feature, klass), (feature, klass)
+            continue
+        new = np.append(new[0], feature), np.append(new[1], klass)
+        entries = here.entries.with_new(*new)
+        if entries.u.size == here.entries.u.size:  # the same model once more
+            state.stiff = state.on_path  # not solved, and hardly cheaper for the next penalty
+            break
+        here.work_on(entries)
+    return V

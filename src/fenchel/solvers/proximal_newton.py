@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fenchel.problem import Problem
 from fenchel.solvers.alike import Alike
+from fenchel.solvers.along_path import extrapolate, shrink_centre
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
@@ -32,23 +33,11 @@ from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import (
     BLAS_SIZE,
     Effort,
-    kept_signs,
     minimise_dense,
     minimise_quadratic,
 )
-from fenchel.solvers.linearised import (
-    CLOSE,
-    EFFORT,
-    LEAST_DAMPING,
-    LEFT,
-    MOST_CG,
-    ROUGH_MODEL,
-    ROUNDS,
-    linearised,
-    linearises,
-    near_bounds,
-)
-from fenchel.solvers.newton_state import ETA_GROWTH, FAR_APART, SINGLE, State
+from fenchel.solvers.linearised import linearises, model_point
+from fenchel.solvers.newton_state import ETA_GROWTH, FAR_APART, State
 from fenchel.solvers.packed_quadratic import PackedQuadratic
 from fenchel.solvers.penalised import PenalisedSolver
 from fenchel.solvers.working_set import (
@@ -100,13 +89,6 @@ GROWTH_SMOOTHED = 0.25
 #: The growth of eta on a path along dense data from the second point on, where the first centre is
 #: close already.
 ETA_GROWTH_PATH = 2.0
-
-#: Along a path a dual point shrinks with the penalty in the samples with no more loss than this.
-SETTLED = 0.15
-
-#: The part of the last change of U along a path that is made once more for the next penalty: with
-#: more of it violations are larger, and one Newton step is still not enough.
-AGAIN = 0.3
 
 #: The next centre, and the next point of a path, begin with at least this damping: less, which was
 #: right at the end of the one before, asks for long line searches now; the more where X is sparse.
@@ -188,47 +170,14 @@ class ProximalNewton(PenalisedSolver):
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
             if not state.columns.sparse:
                 state.growth = ETA_GROWTH_PATH
-                self._shrink_centre(state, min(1.0, ratio))
+                shrink_centre(state, min(1.0, ratio))
             state.evaluate()
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
             state.by_class = Progress()
         if problem.loss.smooth and not problem.loss.twice_differentiable:
-            self._extrapolate(state, last)
+            extrapolate(state, last)
         self._raise_damping(state)
         return state
-
-    @staticmethod
-    def _extrapolate(state: State, last: float) -> None:
-        """Change the solution with the penalty ``last`` as it changed from the penalty before.
-
-        Not with sparse data, where steps on single classes come first and gain nothing by it.
-        """
-        problem, entries, earlier = state.problem, state.entries, state.earlier
-        if state.columns.sparse:
-            return
-        state.earlier = Entries(entries.feature, entries.klass, entries.u.copy()), last
-        if earlier is None or not 0.0 < problem.lam < last < earlier[1]:
-            return
-        part = AGAIN * min(1.0, np.log(problem.lam / last) / np.log(last / earlier[1]))
-        place = entries.place_in(earlier[0], problem.d)
-        before = np.append(earlier[0].u, 0.0)[place]  # zero for what was not there
-        free = state.penalties[1] == 0.0
-        entries.u = kept_signs(entries.u, part * (entries.u - before), free)
-        state.Z = state.columns.product(entries, entries.u, problem.k)
-        state.evaluate()
-
-    @staticmethod
-    def _shrink_centre(state: State, ratio: float) -> None:
-        """Move the centre towards the labels, for a penalty smaller by the ratio.
-
-        The bounds on G_U shrink with it. That is taken from the samples at their margin: those
-        with a loss keep all of their mass on mistakes.
-        """
-        problem, centre = state.problem, state.centre
-        assert centre is not None
-        few = np.flatnonzero(problem.loss.value(state.Z, problem.y) <= SETTLED)
-        centre[few] *= ratio
-        centre[few, problem.y[few]] += 1.0 - ratio
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
@@ -262,7 +211,7 @@ class ProximalNewton(PenalisedSolver):
         """The dual point of the Newton model (:mod:`.linearised`), whose step comes next."""
         if state.stiff or state.rough or not linearises(state.problem):
             return None
-        return self._linearised(state)
+        return model_point(state, self._most_new(state), self._minimise)
 
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set.
@@ -284,50 +233,6 @@ class ProximalNewton(PenalisedSolver):
     @staticmethod
     def _is_cheap(problem: Problem) -> bool:
         return problem.n * problem.d * problem.k <= CHEAP
-
-    def _linearised(self, state: State) -> np.ndarray | None:
-        """Solve the model until its dual point violates nothing that matters, a few times at most.
-
-        What it violates joins the model. Where rows have left the simplex, and were brought back,
-        the dual point is no longer that of the model: the next one is made there instead of at U.
-        """
-        problem, limit = state.problem, self._most_new(state)
-        state.know_gradient()
-        new = near_bounds(problem, state.V, limit, state.gradient)
-        state.work_on(state.entries.with_new(*new))
-        state.looked = True
-        here, V = state, None
-        for _ in range(ROUNDS):
-            error, g, penalty = here.subgradient()
-            if here is state:
-                state.step = None  # that of the round before was for fewer entries
-                if error > problem.lam:
-                    return None
-                close = CLOSE * error * error / problem.lam
-                rough = state.on_path and error > ROUGH_MODEL * problem.lam
-                damping = SINGLE if rough else LEAST_DAMPING
-            s, n_cg = self._minimise(here, g, penalty, close, damping, EFFORT)
-            if n_cg > MOST_CG:  # no better next time, and too dear to see
-                state.stiff = True
-                return V
-            if here is state:
-                state.step = s
-            V, left = linearised(problem, state.columns, here.entries, s, here.V)
-            if left > LEFT * problem.n:
-                break
-            feature, klass, excess, _ = violators(problem, V, limit, problem.full_gradient(V))
-            if excess.size == 0 or excess.max() <= close:
-                break
-            if left:
-                here, new = here.after(s, V, feature, klass), (feature, klass)
-                continue
-            new = np.append(new[0], feature), np.append(new[1], klass)
-            entries = here.entries.with_new(*new)
-            if entries.u.size == here.entries.u.size:  # the same model once more
-                state.stiff = state.on_path  # not solved, and hardly cheaper for the next penalty
-                break
-            here.work_on(entries)
-        return V
 
     @staticmethod
     def _most_new(state: State) -> int:
