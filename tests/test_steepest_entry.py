@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import fenchel
 from fenchel import null_penalty
 from fenchel.losses import Hinge
-from fenchel.null_program import shares_of_mistakes
+from fenchel.null_program import constant_scores, shares_of_mistakes
 from fenchel.path import largest_penalty
 from fenchel.problem import Problem
 from fenchel.steepest_entry import steepest_entry
@@ -76,6 +76,44 @@ def test_a_path_along_pure_words_needs_no_search(monkeypatch, fit_intercept):
     # with mass shared by all wrong classes 1.06: an intercept allows no such point
     most = 0.02 if fit_intercept else null_penalty.CLOSE
     assert 1.0 - 1e-9 <= largest_penalty(problem) / exact <= 1.0 + most
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_coefficient_that_tells_little_does_not_end_the_search(fit_intercept):
+    """Sparse data with features that all classes have: zero at half of the bound is not the end."""
+    rng = np.random.default_rng(1)
+    y = np.arange(90) % 3
+    X = rng.uniform(0.0, 1.0, (90, 6)) * (rng.random((90, 6)) < 0.7) + 0.4 * np.eye(6)[y]
+    options = {"fit_intercept": fit_intercept}
+    dense = Problem.from_data(X, y, loss="hinge", lam=0.0, **options)
+    problem = Problem.from_data(sp.csr_array(X), y, loss="hinge", lam=0.0, **options)
+    exact = fenchel.lambda_max(X, y, **options)
+    assert 0.0 < steepest_entry(problem) < 0.7 * exact
+    for found in (largest_penalty(problem), largest_penalty(dense)):
+        assert 1.0 <= found / exact <= 1.0 + 1.1 * null_penalty.NEAR
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_paths_begin_where_a_gap_of_tol_cannot_tell_the_solution_from_zero(seed):
+    """Sparse data of many kinds: signed or not, with heavy classes, weights, penalty factors."""
+    rng = np.random.default_rng(seed)
+    n, d, k = rng.integers(20, 90), rng.integers(3, 25), rng.integers(2, 7)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.choice([0.1, 0.4, 0.9]))
+    X = np.abs(X) if seed % 2 else X
+    y = np.r_[np.arange(k), rng.choice(k, n - k, p=rng.dirichlet(np.full(k, 2.0)))]
+    X[np.arange(n), y % d] += rng.choice([0.0, 0.5, 2.0])
+    options = {
+        "sample_weight": rng.uniform(0.2, 2.0, n),
+        "penalty_factor": rng.uniform(0.5, 2.0, d),
+        "fit_intercept": bool(seed % 3),
+        "positive": seed % 5 == 0,
+    }
+    exact = fenchel.lambda_max(sp.csr_array(X), y, **options)
+    problem = Problem.from_data(sp.csr_array(X), y, loss="hinge", lam=0.0, **options)
+    found = largest_penalty(problem)
+    assert found <= exact * (1.0 + null_penalty.CLOSE)
+    best = fenchel.solve(sp.csr_array(X), y, lam=found, tol=1e-6, **options)
+    assert constant_scores(problem)[0] - best.primal <= 1e-3 * problem.at_zero
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ def estimate_memory(
     X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
     dense data that can take as long as the fit. Of sparse data with more than a million it is only
     seen whether zero is the solution. docs/memory.md has ratios to the measured peak and what the
-    look costs: nearly all are within 20%, but 0.7 and 1.6 were seen on small wide data.
+    look costs: nearly all are within 20%, but 0.7 and 1.6 were seen on small wide data, and 0.3
+    and 0.7 on noise with about as many coefficients as samples.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.

@@ -174,18 +174,20 @@ def about_null_penalty(
         return bound
     start, lam, solver = None, max(lower, FIRST * bound), Continued(PrimalDual())
     for _ in range(MAX_ROUNDS):
-        rough = max(tol, COARSE) if lower == 0.0 else tol
+        above = lam > lower  # on the way down, where no more is asked than whether U is zero
         try:
-            point = _solution(problem, lam, rough, start, deadline, solver)
+            point = _solution(
+                problem, lam, max(tol, COARSE) if above else tol, start, deadline, solver
+            )
         except TimeoutError:
             return bound
         start, known = Start(point.U, point.V), lower
         size = float(c @ problem.row_norms(point.U))
         if size > 0.0:
             lower = max(lower, (best - problem.risk(point.U)) / size)
-        if 0.0 < lower <= known * (1.0 + NEAR) or lam < FINE * bound:
+        if (not above and lower <= known * (1.0 + NEAR)) or lam < FINE * bound:
             break
-        lam = lower if lower > 0.0 else DOWN * lam
+        lam = lower if size > 0.0 and lower > 0.0 else max(lower, DOWN * lam)
     return lower * (1.0 + NEAR) if lower > 0.0 else bound
 
 
