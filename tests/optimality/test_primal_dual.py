@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_classification
 
 import fenchel
 import reference
@@ -567,3 +567,22 @@ def test_a_step_is_forgotten_where_its_model_grew_and_was_given_up(monkeypatch) 
     monkeypatch.undo()
     method.advance(state, 1)
     assert state.entries.u.size
+
+
+@pytest.mark.parametrize("loss", ["sparsemax", "hinge"])
+def test_damping_that_holds_a_step_back_falls(loss, monkeypatch) -> None:
+    """Where conjugate gradients take neither few nor many iterations: by them it would stay."""
+    X, y = make_classification(
+        200, 80, n_informative=10, n_redundant=10, n_classes=4, random_state=0
+    )
+    problem = Problem.from_data(X, y, loss=loss, lam=3e-3)
+    method = ProximalNewton()
+    state = method.init(problem, None, np.random.default_rng(0), 1)
+    method.advance(state, 5)
+    minimise = method._minimise
+    monkeypatch.setattr(method, "_minimise", lambda *args: (minimise(*args)[0], 30))
+    for damping, after in ((10.0, 3.0), (1e-12, 1e-12)):
+        state.damping = damping
+        error, g, penalty = state.subgradient()
+        method._newton(state, g, penalty, error)
+        assert state.damping == after

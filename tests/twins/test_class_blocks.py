@@ -347,10 +347,16 @@ def test_a_slow_look_is_given_up_once_it_has_cost_a_newton_step() -> None:
     progress.looked(0.8, True, cost=1.0, newton=1.5)
     assert not progress.slow  # slow, but for less than a Newton step
     progress.looked(0.001, True, cost=1.0, newton=1.5)
-    assert not progress.slow
-    assert progress.spent == 0.0
-    for _ in range(2):
-        progress.looked(0.001, True, cost=1.0, newton=1.5)
+    assert not progress.slow  # fast, which costs nothing and gives nothing back
+    assert progress.spent == 1.0
+    progress.looked(0.001, True, cost=1.0, newton=1.5)
+    assert progress.slow
+
+
+def test_gains_that_go_up_and_down_are_slow() -> None:
+    progress = Progress()
+    for look in range(12):
+        progress.looked(1.0 + look % 2, True, cost=1.0, newton=5.0)
     assert progress.slow
 
 

@@ -176,11 +176,13 @@ class Progress:
         Where the non-zeros have settled, two Newton steps divide the error by a hundred or more. If
         these steps would cost more than that at their present rate, and have done so for the cost
         of a Newton step, they are given up: at most about twice the least cost, as with skis that
-        are rented until their price is paid.
+        are rented until their price is paid. A look at a good rate takes nothing off: where they
+        crawl, the gains of single looks go up and down.
         """
         rate = gain / self.gained
         looks = np.log(1e-2) / np.log(np.clip(rate, 1e-300, 1.0 - 1e-15))
-        self.spent = self.spent + cost if settled and looks * cost > 2.0 * newton else 0.0
+        if settled and looks * cost > 2.0 * newton:
+            self.spent += cost
         self.slow = self.spent >= newton or gain <= 0.0
         self.gained, self.blocks = gain, None
 

@@ -79,6 +79,10 @@ SURVEYED_LARGE = 1.2
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
 
+#: A full step leaves what damping has held back of it. More than this part of the error, and the
+#: damping falls, though conjugate gradients may take longer then.
+HELD = 0.3
+
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
@@ -459,9 +463,16 @@ class ProximalNewton(PenalisedSolver):
             state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
         elif n_cg > many_cg:
             state.damping = min(1.0, 2 * state.damping)
-        elif n_cg < few_cg:
+        elif n_cg < few_cg or self._held_back(state, s, error):
             state.damping = max(1e-9, 0.3 * state.damping)
         return t >= SHORTEST
+
+    @staticmethod
+    def _held_back(state: State, s: np.ndarray, error: float) -> bool:
+        """Whether damping leaves a good part of the error, after a whole step s."""
+        unit = state.eta if state.centre is not None else 1.0  # as in _minimise
+        damped = unit * state.damping * state.curvature[state.entries.feature]
+        return bool(np.abs(damped * s).max(initial=0.0) > HELD * error)
 
     def _minimise(
         self,
