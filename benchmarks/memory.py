@@ -259,6 +259,9 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
         ("isolet products", products, ("isolet1560", 30), 1e-3, 1e-3, 1e-3),
         ("usps half", fourier, ("usps", 3000, 300), 1e-3, 1e-3, 1e-3),
         ("square clusters", clusters, (1200, 400, 12), 1e-2, 1e-3, 3e-3),
+        # written down last
+        ("square waves", waves, (1000, 300, 16), 1e-3, 1e-4, 1e-3),
+        ("many square clusters", clusters, (1500, 320, 20), 3e-3, 3e-3, 1e-3),
     )
     for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
 }
@@ -291,6 +294,11 @@ TINY: dict[str, tuple[Any, tuple, str, float]] = {
         ("wider clusters", clusters, (2000, 64, 5), 3e-3),
         ("short waves", waves, (1500, 60, 12), 1e-3),
         ("wider square", dense, (500, 700, 10), 1e-2),
+        # written down last
+        ("noisy square", clusters, (600, 240, 8), 3e-3),
+        ("wide waves", waves, (200, 1500, 5), 3e-3),
+        ("scarce text", text, (1500, 4000, 12, 40), 1e-3),
+        ("float32 waves", waves, (2500, 80, 7, "float32"), 1e-3),
     )
     for loss in ("hinge", "softmax")
 }
