@@ -25,7 +25,7 @@ from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK, forms_hessian
 from fenchel.solvers.newton_state import ROW_WORK, State
 from fenchel.solvers.packed_quadratic import block_bytes
-from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual, solution_size
+from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
 from fenchel.solvers.working_rows import LARGE
 from fenchel.solvers.working_set import (
@@ -178,33 +178,36 @@ def estimate_memory(
         return size.fit_bytes()
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(alpha_scale)
-    taken, ended = traced(size, X, codes, alpha, alpha_scale) if size.is_small else (0, False)
-    if ended:
-        return taken
-    return max(taken, size.fit_bytes(looked_at(size, X, codes, alpha, alpha_scale)))
+    found = traced(size, X, codes, alpha, alpha_scale) if size.is_small else None
+    if found is None:
+        return size.fit_bytes(looked_at(size, X, codes, alpha, alpha_scale))
+    taken, seen, ended = found
+    return taken if ended else max(taken, size.fit_bytes(seen))
 
 
-def traced(size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str) -> tuple[int, bool]:
-    """What a fit takes by the trace of one, and whether that ended in time.
+def traced(
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+) -> tuple[int, Seen | None, bool] | None:
+    """What a fit takes by the trace of one, what was seen of it, and whether it ended in time.
 
-    (0, False) where it cannot be traced: the caller traces for himself, little memory is free, or
-    every fit loads something.
+    None where it cannot be traced: the caller traces for himself, little memory is free, there is
+    no signal, or every fit loads something.
     """
     free = available_memory()
     if tracemalloc.is_tracing() or (free is not None and size.fit_bytes() > free):
-        return 0, False
+        return None
     for _ in range(TRACED_FITS):
         known = kernels_and_modules()
-        taken, ended = traced_once(size.loss, X, codes, alpha, scale)
-        if known == kernels_and_modules():  # else what was loaded on the way was traced as well
-            return int(taken + min(GAPS * taken, MOST_GAPS)), ended
-    return 0, False
+        found = traced_once(size, X, codes, alpha, scale)
+        if found is None or known == kernels_and_modules():
+            return found  # else what was loaded on the way was traced as well
+    return None
 
 
 def traced_once(
-    loss: Loss, X: Matrix, codes: np.ndarray, alpha: float, scale: str
-) -> tuple[int, bool]:
-    """The peak of a fit, as the estimators make it, and whether it ended in time."""
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+) -> tuple[int, Seen | None, bool] | None:
+    """The same for one fit, as the estimators make it; None where there is no signal."""
     peak = Peak()
     tracemalloc.start()
     try:
@@ -212,20 +215,23 @@ def traced_once(
             X = sp.csr_array(X)
         X = canonical(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64))
         rows, weights = distinct(X, codes, None)
-        problem = begun(X, codes[rows], codes.max() + 1, loss, alpha, scale, rows, weights)
-        if problem is not None:
-            solve_problem(problem, solver=WholeFit(peak), tol=FIT_TOL, rng=0)
-        return peak.fold(), problem is not None
-    except EnoughSeenError:
-        return peak.fold(), False
+        problem = begun(X, codes[rows], codes.max() + 1, size.loss, alpha, scale, rows, weights)
+        if problem is None:
+            return None
+        seen = seen_of(problem, UntilHessian(peak), problem.n, problem.n, FIT_TOL)
+        ended = tracemalloc.is_tracing()
+        taken = peak.fold()
     finally:
         tracemalloc.stop()
+    told = size.nonzeros is None or size.begins
+    return int(taken + min(GAPS * taken, MOST_GAPS)), seen if told else None, ended
 
 
 class Peak:
     """The most that was traced and written to in a room, which is not traced, at a time."""
 
     most = written = 0
+    formed = 0, 0  # rows of the largest Hessian, and the samples of its factor, if it has one
 
     def write(self, size: int) -> None:
         """From here on so many bytes of the room are memory, if there were not more before."""
@@ -234,10 +240,16 @@ class Peak:
             self.written = size
 
     def fold(self) -> int:
-        """The peak so far."""
-        self.most = max(self.most, tracemalloc.get_traced_memory()[1] + self.written)
-        tracemalloc.reset_peak()
+        """The peak so far, or as long as there was a trace."""
+        if tracemalloc.is_tracing():
+            self.most = max(self.most, tracemalloc.get_traced_memory()[1] + self.written)
+            tracemalloc.reset_peak()
         return self.most
+
+    def end(self) -> None:
+        """End the trace."""
+        self.fold()
+        tracemalloc.stop()
 
 
 class TracedRoom(Room):
@@ -258,29 +270,18 @@ class TracedRoom(Room):
 
     def square(self, size: int) -> np.ndarray:
         self.peak.write(8 * size**2)
+        self.peak.formed = max(self.peak.formed, (size, 0))
         return super().square(size)
+
+    def factor(self, size: int, n_rows: int) -> np.ndarray:
+        self.peak.formed = max(self.peak.formed, (size, n_rows))
+        return super().factor(size, n_rows)
 
     def behind(self, size: int) -> np.ndarray | None:
         behind = super().behind(size)
         if behind is not None:  # what is solved is about all of it
             self.peak.write(2 * 8 * size**2)
         return behind
-
-
-class WholeFit(PrimalDual):
-    """The solver for a fit that is traced."""
-
-    def __init__(self, peak: Peak) -> None:
-        super().__init__()
-        self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
-
-    def advance(self, state: Any, n_steps: int) -> None:
-        for _ in range(n_steps):
-            if time.thread_time() > self.deadline:
-                raise EnoughSeenError(0)
-            if isinstance(state.inner, State) and not isinstance(state.inner.room, TracedRoom):
-                state.inner.room = TracedRoom.of(state.inner.room, self.peak)
-            super().advance(state, 1)
 
 
 def kernels_and_modules() -> tuple[int, int]:
@@ -342,12 +343,16 @@ class NoRoom(Room):
 
 
 class UntilHessian(PrimalDual):
-    """The solver up to the first Hessian that it would form, if it does soon."""
+    """The solver up to the first Hessian that it would form, if it does soon.
 
-    def __init__(self) -> None:
+    With a peak to measure it forms all of them, and goes on like that only when its time is over.
+    """
+
+    def __init__(self, peak: Peak | None = None) -> None:
         super().__init__()
         self.state: Any = None
         self.without = 0  # rounds of Newton steps
+        self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
 
     def init(self, *arguments: Any) -> Any:
         self.state = super().init(*arguments)
@@ -355,17 +360,34 @@ class UntilHessian(PrimalDual):
 
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
+            if self._traces(state):
+                super().advance(state, 1)
+                continue
             if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
-                state.inner.room = NoRoom(state.inner.room.most)
+                state.inner.room = NoRoom(state.inner.room.most, state.inner.room.instead)
             if isinstance(state.method, HybridGradient) and state.inner.iteration >= LOOK_HYBRID:
                 raise EnoughSeenError(0)
             newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
             self._count(newton)
 
+    def _traces(self, state: Any) -> bool:
+        """Whether the whole fit is made."""
+        if self.peak is None:
+            return False
+        if time.thread_time() <= self.deadline:
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, TracedRoom):
+                state.inner.room = TracedRoom.of(state.inner.room, self.peak)
+            return True
+        self.peak.end()
+        formed, self.peak = self.peak.formed, None
+        if formed[0]:
+            raise EnoughSeenError(*formed)
+        return False
+
     def sharpened(self, state: Any) -> np.ndarray | None:
         V = super().sharpened(state)
-        self._count(V is not None)
+        self._count(V is not None and self.peak is None)
         return V
 
     def _count(self, newton: bool) -> None:
@@ -402,14 +424,16 @@ def look(
         return None
     if not begins:
         return Seen(at_start=True) if ends_at_start(problem) else None
-    if sp.issparse(X):
-        return look_at_sparse(problem)
-    solver = UntilHessian()
+    # hybrid gradient steps are cheap, and may be all that there is
+    whole = sp.issparse(X) or UntilHessian._begins_rough(problem)
+    return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
+
+
+def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: float) -> Seen:
+    """What a solver tells of a fit to n rows by one to so many of them."""
     first = samples = 0
-    cut = False
+    cut, loss = False, problem.loss
     try:
-        # hybrid gradient steps are cheap, and may be all that there is
-        tol = FIT_TOL if solver._begins_rough(problem) else LOOK_TOL
         result = solve_problem(problem, solver=solver, tol=tol, rng=0)
         if solver.state is None:  # next to nothing is used
             return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
@@ -417,8 +441,12 @@ def look(
         first, samples = (*seen.args, 0)[:2]
         cut = isinstance(solver.state.method, HybridGradient)
     state, possible = solver.state.inner, problem.d * problem.k
+    if problem.design.is_sparse:  # with small Hessians, and none in many fits
+        return Seen(LATER * first, samples=samples)
     if cut:  # Newton steps may follow
-        used, instead, V = solution_size(state.now.V), 0.0, state.now.V
+        instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
+        point = solver.points(solver.state)[0]
+        used = min(size, handed_over(solver.state, point, size).nnz)
     elif isinstance(state, State):
         used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
         V = state.V
@@ -477,17 +505,6 @@ def forms_later(problem: Problem, used: int) -> bool:
     if problem.loss.smooth:
         return forms_hessian(used, problem.n, blas=True)
     return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
-
-
-def look_at_sparse(problem: Problem) -> Seen:
-    """The same for all rows of sparse data, whose Hessians are small, and none in many fits."""
-    solver = UntilHessian()
-    try:
-        solve_problem(problem, solver=solver, tol=FIT_TOL, rng=0)
-    except EnoughSeenError as seen:
-        size, samples = (*seen.args, 0)[:2]
-        return Seen(LATER * size, samples=samples)
-    return Seen(at_start=solver.state is None)
 
 
 def ends_at_start(problem: Problem) -> bool:

@@ -114,9 +114,8 @@ def test_of_a_room_only_what_is_written_to_is_memory():
 
 def test_what_a_fit_loads_is_not_counted(small, monkeypatch):
     """It is made again, unless every fit loads something."""
-    loaded, answers = [], [(100, True), (50, True)]
+    loaded, answers = [], [(100, None, True), (50, None, True)]
     monkeypatch.setattr(memory, "kernels_and_modules", lambda: tuple(loaded))
-    monkeypatch.setattr(memory, "GAPS", 0.0)
 
     def fit(*args):
         if len(answers) > 1:
@@ -125,7 +124,7 @@ def test_what_a_fit_loads_is_not_counted(small, monkeypatch):
 
     monkeypatch.setattr(memory, "traced_once", fit)
     assert estimate_memory(*small) == 50
-    answers[:] = [(100, True)] * 10
+    answers[:] = [(100, None, True)] * 10
     assert estimate_memory(*small) > 100
     assert len(answers) == 10 - memory.TRACED_FITS
 
@@ -159,15 +158,38 @@ def test_no_whole_fit_is_made_where_it_may_not_fit(small, monkeypatch):
 def test_a_fit_that_takes_long_is_counted_after_all(small, monkeypatch):
     """With what was traced so far, if that is more; and nothing is traced after it."""
     monkeypatch.setattr(memory, "WHOLE_SECONDS", 0.0)
-    size = memory.Size.of(small[0], 4, "hinge")
-    taken, ended = memory.traced(size, *small, 1e-3, "absolute")
+    size = memory.Size.of(small[0], 4, "softmax")
+    taken, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
     assert taken > small[0].nbytes
     assert not ended
-    assert not tracemalloc.is_tracing()
-    monkeypatch.setattr(memory, "looked_at", lambda *args: memory.Seen())
-    assert estimate_memory(*small) == max(taken, size.fit_bytes(memory.Seen()))
-    monkeypatch.setattr(memory, "traced", lambda *args: (10**9, False))
-    assert estimate_memory(*small) == 10**9
+    assert seen.hessian == pytest.approx(counted_look(small).hessian, rel=0.2)
+    assert estimate_memory(*small, "softmax") == pytest.approx(size.fit_bytes(seen), rel=1e-3)
+    monkeypatch.setattr(memory, "traced", lambda *args: (10**9, seen, False))
+    assert estimate_memory(*small, "softmax") == 10**9
+
+
+def test_no_second_look_is_made_where_a_trace_has_seen_a_hessian(small, monkeypatch):
+    """The look ends with the time of the trace, which ends with it."""
+    now, square = iter(range(10**6)), Room.square
+    monkeypatch.setattr(memory.time, "thread_time", lambda: next(now))
+    formed = []
+    monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
+    for seconds in range(1, 50):  # one for each step
+        monkeypatch.setattr(memory, "WHOLE_SECONDS", seconds)
+        formed.clear()
+        size = memory.Size.of(small[0], 4, "softmax")
+        _, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
+        assert not tracemalloc.is_tracing()
+        if formed:
+            break
+    assert not ended
+    assert seen.hessian >= memory.LATER * max(formed)
+
+
+def counted_look(data):
+    """The look that is made of softmax on larger data."""
+    X, y = data
+    return memory.look(X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size)
 
 
 def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
@@ -392,7 +414,7 @@ def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
     X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
     y = np.arange(300) % 5
     monkeypatch.setattr(memory, "LOOK_SPARSE", 100)
-    monkeypatch.setattr(memory, "look_at_sparse", None)
+    monkeypatch.setattr(memory, "seen_of", None)
     assert estimate_memory(X, y, alpha=1e-3) == estimate_memory(X, 5)
     assert estimate_memory(X, y, alpha=10.0) < estimate_memory(X, 5)
 
