@@ -361,6 +361,7 @@ class UntilHessian(PrimalDual):
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
             if self._traces(state):
+                self.without += makes_newton_steps(state.inner)
                 super().advance(state, 1)
                 continue
             if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
@@ -381,18 +382,19 @@ class UntilHessian(PrimalDual):
             return True
         self.peak.end()
         formed, self.peak = self.peak.formed, None
-        if formed[0]:
+        if formed[0] or self.without >= LOOK_ROUNDS:
             raise EnoughSeenError(*formed)
         return False
 
     def sharpened(self, state: Any) -> np.ndarray | None:
         V = super().sharpened(state)
-        self._count(V is not None and self.peak is None)
+        if self.peak is None:
+            self._count(V is not None)
         return V
 
     def _count(self, newton: bool) -> None:
         self.without += newton
-        if self.without == LOOK_ROUNDS:
+        if self.without >= LOOK_ROUNDS:
             raise EnoughSeenError(0)
 
 
@@ -446,7 +448,8 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
     if cut:  # Newton steps may follow
         instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
         point = solver.points(solver.state)[0]
-        used = min(size, handed_over(solver.state, point, size).nnz)
+        few = handed_over(solver.state, point, size).nnz
+        used = min(size, few) if few < problem.n else size  # as many as may be: more will come
     elif isinstance(state, State):
         used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
         V = state.V
