@@ -204,6 +204,9 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     cut = memory.look(*arguments)
     assert len(steps) == 60
     assert 0.5 * whole.hessian < cut.hessian < 2.0 * whole.hessian
+    for few, least, most in ((5, 5, 200), (y.size, cut.face, 2 * cut.face)):  # all: more will come
+        monkeypatch.setattr(memory, "handed_over", lambda *args, few=few: SimpleNamespace(nnz=few))
+        assert least <= memory.look(*arguments).face <= most
     monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
     without = memory.look(*arguments)
     assert without.without
