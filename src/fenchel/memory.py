@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
+import time
+import tracemalloc
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
 
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.free_memory import available_memory
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.path import check_scale, largest_penalty
 from fenchel.problem import BLOCK_ENTRIES, Matrix, Problem
+from fenchel.samples import canonical, distinct
+from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK, forms_hessian
 from fenchel.solvers.newton_state import ROW_WORK, State
-from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual
+from fenchel.solvers.packed_quadratic import block_bytes
+from fenchel.solvers.primal_dual import DENSE_ENTRIES, PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
 from fenchel.solvers.working_rows import LARGE
 from fenchel.solvers.working_set import (
@@ -29,6 +38,13 @@ from fenchel.solvers.working_set import (
 )
 from fenchel.solving import solve_problem
 from fenchel.validation import check_number, refuse_lazy
+
+#: A fit of at most so many entries of X and scores is made as a whole and traced, if it ends within
+#: so many CPU seconds; again where kernels were loaded on the way, so many times at most.
+WHOLE_ENTRIES, WHOLE_SECONDS, TRACED_FITS = 1 << 20, 1.0, 3
+
+#: What the allocator keeps between traced arrays, as a part of them, up to so many bytes.
+GAPS, MOST_GAPS = 0.12, 1_500_000
 
 #: What any fit takes: objects and buffers; and what the allocator keeps between the arrays, as a
 #: part of them, up to so many bytes.
@@ -103,6 +119,9 @@ LOOK_SPARSE = 1 << 20
 #: without a Hessian; the fit at the last gap.
 LOOK_TOL, LOOK_ROUNDS, FIT_TOL = 3e-2, 2, 1e-3
 
+#: Or after so many hybrid gradient steps, whose dual point tells how many coefficients are used.
+LOOK_HYBRID = 600
+
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
 
@@ -117,14 +136,15 @@ def estimate_memory(
 ) -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, about.
 
-    It is for ``solver="auto"`` and the default ``tol``. Counted are X by rows and by columns,
-    arrays of the size of the scores and of the gradient, and the Hessian of a Newton step, which
-    depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million entries of
-    X and scores, and ends at the first Hessian that it would form: with the hinge loss on wide
-    dense data that can take as long as the fit. Of sparse data with more than a million it is only
-    seen whether zero is the solution. docs/memory.md has ratios to the measured peak and what the
-    look costs: nearly all are within 20%, but 0.7 and 1.6 were seen on small wide data, and 0.3
-    and 0.7 on noise with about as many coefficients as samples.
+    It is for ``solver="auto"`` and the default ``tol``. Of small data, up to a million entries of X
+    and scores, a whole fit is made and its arrays are traced, if it ends within a second
+    (``tracemalloc``; not where the caller uses that himself). Else counted are X by rows and by
+    columns, arrays of the size of the scores and of the gradient, and the Hessian of a Newton step,
+    which depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million
+    entries of X and scores, and ends at the first Hessian that it would form, or after 600 hybrid
+    gradient steps: with the hinge loss on wide dense data that can be most of the fit. Of sparse
+    data with more than a million it is only seen whether zero is the solution. docs/memory.md has
+    ratios to the measured peak, what the look costs, and what is off by more than 20%.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
     What is compiled on the first use of all is not counted.
@@ -154,8 +174,121 @@ def estimate_memory(
     if k < 2:
         raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
     size = Size.of(X, k, loss)
-    seen = None if codes is None else looked_at(size, X, codes, alpha, alpha_scale)
-    return size.fit_bytes(seen)
+    if codes is None:
+        return size.fit_bytes()
+    alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
+    check_scale(alpha_scale)
+    found = traced(size, X, codes, alpha, alpha_scale) if size.is_small else None
+    if found is None:
+        return size.fit_bytes(looked_at(size, X, codes, alpha, alpha_scale))
+    taken, seen, ended = found
+    return taken if ended else max(taken, size.fit_bytes(seen))
+
+
+def traced(
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+) -> tuple[int, Seen | None, bool] | None:
+    """What a fit takes by the trace of one, what was seen of it, and whether it ended in time.
+
+    None where it cannot be traced: the caller traces for himself, little memory is free, there is
+    no signal, or every fit loads something.
+    """
+    free = available_memory()
+    if tracemalloc.is_tracing() or (free is not None and size.fit_bytes() > free):
+        return None
+    for _ in range(TRACED_FITS):
+        known = kernels_and_modules()
+        found = traced_once(size, X, codes, alpha, scale)
+        if found is None or known == kernels_and_modules():
+            return found  # else what was loaded on the way was traced as well
+    return None
+
+
+def traced_once(
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+) -> tuple[int, Seen | None, bool] | None:
+    """The same for one fit, as the estimators make it; None where there is no signal."""
+    peak = Peak()
+    tracemalloc.start()
+    try:
+        if sp.issparse(X):
+            X = sp.csr_array(X)
+        X = canonical(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64))
+        rows, weights = distinct(X, codes, None)
+        problem = begun(X, codes[rows], codes.max() + 1, size.loss, alpha, scale, rows, weights)
+        if problem is None:
+            return None
+        seen = seen_of(problem, UntilHessian(peak), problem.n, problem.n, FIT_TOL)
+        ended = tracemalloc.is_tracing()
+        taken = peak.fold()
+    finally:
+        tracemalloc.stop()
+    told = size.nonzeros is None or size.begins
+    return int(taken + min(GAPS * taken, MOST_GAPS)), seen if told else None, ended
+
+
+class Peak:
+    """The most that was traced and written to in a room, which is not traced, at a time."""
+
+    most = written = 0
+    formed = 0, 0  # rows of the largest Hessian, and the samples of its factor, if it has one
+
+    def write(self, size: int) -> None:
+        """From here on so many bytes of the room are memory, if there were not more before."""
+        if size > self.written:
+            self.fold()
+            self.written = size
+
+    def fold(self) -> int:
+        """The peak so far, or as long as there was a trace."""
+        if tracemalloc.is_tracing():
+            self.most = max(self.most, tracemalloc.get_traced_memory()[1] + self.written)
+            tracemalloc.reset_peak()
+        return self.most
+
+    def end(self) -> None:
+        """End the trace."""
+        self.fold()
+        tracemalloc.stop()
+
+
+class TracedRoom(Room):
+    """Tells how much of it is written to: most is only reserved."""
+
+    peak: Peak
+
+    @classmethod
+    def of(cls, room: Room, peak: Peak) -> TracedRoom:
+        traced = cls(room.most)
+        traced.peak = peak
+        return traced
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        # of the system itself, so that it is not traced
+        return np.frombuffer(mmap.mmap(-1, 8 * self.size), dtype=np.float64)
+
+    def square(self, size: int) -> np.ndarray:
+        self.peak.write(8 * size**2)
+        self.peak.formed = max(self.peak.formed, (size, 0))
+        return super().square(size)
+
+    def factor(self, size: int, n_rows: int) -> np.ndarray:
+        self.peak.formed = max(self.peak.formed, (size, n_rows))
+        return super().factor(size, n_rows)
+
+    def behind(self, size: int) -> np.ndarray | None:
+        behind = super().behind(size)
+        if behind is not None:  # what is solved is about all of it
+            self.peak.write(2 * 8 * size**2)
+        return behind
+
+
+def kernels_and_modules() -> tuple[int, int]:
+    """How many kernels and modules are loaded, about: equal numbers where none came."""
+    ours = [module for name, module in sys.modules.items() if name.startswith("fenchel.")]
+    kernels = [f for module in ours for f in vars(module).values() if isinstance(f, Dispatcher)]
+    return sum(len(f.overloads) for f in kernels), len(sys.modules)
 
 
 @dataclass(frozen=True)
@@ -175,8 +308,6 @@ def looked_at(
     size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str, most: float = np.inf
 ) -> Seen | None:
     """What a look at no more rows than so many tells: None where it would not matter."""
-    alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
-    check_scale(scale)
     if size.nonzeros is not None:  # a part of sparse data may have signal where all have none
         whole = most >= size.n
         return look(X, codes, size.loss, alpha, scale, size.n, size.begins) if whole else None
@@ -212,12 +343,16 @@ class NoRoom(Room):
 
 
 class UntilHessian(PrimalDual):
-    """The solver up to the first Hessian that it would form, if it does soon."""
+    """The solver up to the first Hessian that it would form, if it does soon.
 
-    def __init__(self) -> None:
+    With a peak to measure it forms all of them, and goes on like that only when its time is over.
+    """
+
+    def __init__(self, peak: Peak | None = None) -> None:
         super().__init__()
         self.state: Any = None
         self.without = 0  # rounds of Newton steps
+        self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
 
     def init(self, *arguments: Any) -> Any:
         self.state = super().init(*arguments)
@@ -225,20 +360,41 @@ class UntilHessian(PrimalDual):
 
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
+            if self._traces(state):
+                self.without += makes_newton_steps(state.inner)
+                super().advance(state, 1)
+                continue
             if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
-                state.inner.room = NoRoom(state.inner.room.most)
+                state.inner.room = NoRoom(state.inner.room.most, state.inner.room.instead)
+            if isinstance(state.method, HybridGradient) and state.inner.iteration >= LOOK_HYBRID:
+                raise EnoughSeenError(0)
             newton = makes_newton_steps(state.inner)
             super().advance(state, 1)
             self._count(newton)
 
+    def _traces(self, state: Any) -> bool:
+        """Whether the whole fit is made."""
+        if self.peak is None:
+            return False
+        if time.thread_time() <= self.deadline:
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, TracedRoom):
+                state.inner.room = TracedRoom.of(state.inner.room, self.peak)
+            return True
+        self.peak.end()
+        formed, self.peak = self.peak.formed, None
+        if formed[0] or self.without >= LOOK_ROUNDS:
+            raise EnoughSeenError(*formed)
+        return False
+
     def sharpened(self, state: Any) -> np.ndarray | None:
         V = super().sharpened(state)
-        self._count(V is not None)
+        if self.peak is None:
+            self._count(V is not None)
         return V
 
     def _count(self, newton: bool) -> None:
         self.without += newton
-        if self.without == LOOK_ROUNDS:
+        if self.without >= LOOK_ROUNDS:
             raise EnoughSeenError(0)
 
 
@@ -262,38 +418,48 @@ def look(
     nothing is known then, and the fit says so if need be.
     """
     X = sp.csr_array(X) if sp.issparse(X) else X
-    n, labels = X.shape[0], np.arange(codes.max() + 1)  # some may have no sample among the rows
+    n, k = X.shape[0], codes.max() + 1  # some classes may have no sample among the rows
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
     rows = np.sort(np.random.default_rng(0).choice(n, n_rows, replace=False))
-    problem = Problem.from_data(
-        X, codes[rows], loss=loss, lam=0.0, classes=labels, fit_intercept=True, rows=rows
-    )
-    try:
-        unit = 1.0 if scale == "absolute" else largest_penalty(problem)
-    except ValueError:
+    problem = begun(X, codes[rows], k, loss, alpha, scale, rows)
+    if problem is None:
         return None
-    problem = problem.with_penalty(alpha * unit)
     if not begins:
         return Seen(at_start=True) if ends_at_start(problem) else None
-    if sp.issparse(X):
-        return look_at_sparse(problem)
-    solver = UntilHessian()
+    # hybrid gradient steps are cheap, and may be all that there is
+    whole = sp.issparse(X) or UntilHessian._begins_rough(problem)
+    return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
+
+
+def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: float) -> Seen:
+    """What a solver tells of a fit to n rows by one to so many of them."""
     first = samples = 0
+    cut, loss = False, problem.loss
     try:
-        # hybrid gradient steps are cheap, and may be all that there is
-        tol = FIT_TOL if solver._begins_rough(problem) else LOOK_TOL
         result = solve_problem(problem, solver=solver, tol=tol, rng=0)
         if solver.state is None:  # next to nothing is used
             return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
     except EnoughSeenError as seen:
         first, samples = (*seen.args, 0)[:2]
+        cut = isinstance(solver.state.method, HybridGradient)
     state, possible = solver.state.inner, problem.d * problem.k
-    if not isinstance(state, State):  # hybrid gradient steps were enough, or class means
+    if problem.design.is_sparse:  # with small Hessians, and none in many fits
+        return Seen(LATER * first, samples=samples)
+    if cut:  # Newton steps may follow
+        instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
+        point = solver.points(solver.state)[0]
+        few = handed_over(solver.state, point, size).nnz
+        used = min(size, few) if few < problem.n else size  # as many as may be: more will come
+    elif isinstance(state, State):
+        used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
+        V = state.V
+    else:  # hybrid gradient steps were enough, or class means
         return Seen()
-    used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
-    if not first and solver.without and not loss.smooth and not instead:
+    without = cut or solver.without > 0
+    if not first and without and not loss.smooth and not instead:
         instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
-    if not first and (used > BLAS_SIZE or (solver.without and not forms_later(problem, used))):
+        instead += block_bytes(np.full(problem.k, used / problem.k))
+    if not first and (used > BLAS_SIZE or (without and not forms_later(problem, used))):
         return Seen(without=True, instead=instead)
     more = (n / n_rows) ** LOOK_GROWTH
     # all that are used, where Newton steps are still to come
@@ -307,7 +473,29 @@ def look(
         face = (used + largest) / 2.0
     most = min(possible, BLAS_SIZE)
     sizes = min(more * largest, most), min(more * face, most)
-    return Seen(*sizes, samples=more * samples, instead=instead, dense=many(state.V))
+    return Seen(*sizes, samples=more * samples, instead=instead, dense=many(V))
+
+
+def begun(
+    X: Matrix,
+    codes: np.ndarray,
+    k: int,
+    loss: Loss,
+    alpha: float,
+    scale: str,
+    rows: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Problem | None:
+    """The problem of a fit to some rows of X: None where these have no signal."""
+    problem = Problem.from_data(
+        X, codes, loss=loss, lam=0.0, sample_weight=weights, classes=np.arange(k),
+        fit_intercept=True, rows=rows,
+    )  # fmt: skip
+    try:
+        unit = 1.0 if scale == "absolute" else largest_penalty(problem)
+    except ValueError:
+        return None
+    return problem.with_penalty(alpha * unit)
 
 
 def forms_later(problem: Problem, used: int) -> bool:
@@ -320,17 +508,6 @@ def forms_later(problem: Problem, used: int) -> bool:
     if problem.loss.smooth:
         return forms_hessian(used, problem.n, blas=True)
     return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
-
-
-def look_at_sparse(problem: Problem) -> Seen:
-    """The same for all rows of sparse data, whose Hessians are small, and none in many fits."""
-    solver = UntilHessian()
-    try:
-        solve_problem(problem, solver=solver, tol=FIT_TOL, rng=0)
-    except EnoughSeenError as seen:
-        size, samples = (*seen.args, 0)[:2]
-        return Seen(LATER * size, samples=samples)
-    return Seen(at_start=solver.state is None)
 
 
 def ends_at_start(problem: Problem) -> bool:
@@ -415,6 +592,12 @@ class Size:
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
         return with_rest(2 * self.stored + work)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a whole fit is worth a try."""
+        stored = self.n * self.d if self.nonzeros is None else self.nonzeros
+        return stored + self.n * self.k <= WHOLE_ENTRIES
 
     @property
     def begins(self) -> bool:

@@ -15,13 +15,16 @@ import scipy.sparse as sp
 
 import fenchel
 from fenchel import SparseLinearClassifier, estimate_memory, memory
+from fenchel.design import DenseDesign
+from fenchel.kernels.row_hash import hash_dense
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
+from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
-from fenchel.solvers.packed_quadratic import PackedQuadratic
+from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
-from fenchel.solvers.working_set import Columns
+from fenchel.solvers.working_set import Columns, Entries
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
@@ -52,6 +55,181 @@ def test_the_estimate_is_within_a_fifth_of_the_peak(case):
     assert within == 2, ratios
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """Estimates as for data of which no whole fit is made."""
+    monkeypatch.setattr(memory, "WHOLE_ENTRIES", -1)
+
+
+@pytest.fixture
+def small():
+    """Dense data of which a fit takes a part of a second."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 4
+    X = rng.standard_normal((300, 150))
+    X[np.arange(300), y] += 2.0
+    return X, y
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_small_fit_is_made_and_traced(small, loss, sparse, monkeypatch):
+    X, y = small
+    X = sp.csr_array(X) if sparse else X
+    model = SparseLinearClassifier(loss, alpha=3e-3).fit(X, y)
+    monkeypatch.setattr(memory, "looked_at", None)
+    estimate = estimate_memory(X, y, loss, alpha=3e-3)
+    formed, square = [0], Room.square
+    monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    if max(formed):  # of the room for the largest Hessian there may be this much is written to
+        peak -= 8 * (Room(X.shape[1] * 4 + 4).size - max(formed) ** 2)
+    assert estimate == pytest.approx((1.0 + memory.GAPS) * peak, rel=0.1)
+
+
+def test_of_a_room_only_what_is_written_to_is_memory():
+    peak, megabyte = memory.Peak(), 1 << 20
+    room = memory.TracedRoom.of(Room(2000), peak)
+    tracemalloc.start()
+    try:
+        room.square(100)[:] = 1.0
+        before = peak.fold()
+        assert before == pytest.approx(8 * 100**2, abs=megabyte // 10)
+        array = np.ones(megabyte)
+        del array  # the room grows after that, where it is free again
+        room.square(200)
+        room.behind(200)
+        assert peak.fold() == pytest.approx(8 * 100**2 + 8 * megabyte, abs=megabyte // 10)
+        room.square(1500)
+        room.square(10)  # what was written to stays memory
+        assert peak.fold() == pytest.approx(8 * 1500**2, abs=megabyte // 10)
+        room.behind(1500)
+        assert peak.fold() == pytest.approx(2 * 8 * 1500**2, abs=megabyte // 10)
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_a_fit_loads_is_not_counted(small, monkeypatch):
+    """It is made again, unless every fit loads something."""
+    loaded, answers = [], [(100, None, True), (50, None, True)]
+    monkeypatch.setattr(memory, "kernels_and_modules", lambda: tuple(loaded))
+
+    def fit(*args):
+        if len(answers) > 1:
+            loaded.append("a kernel")
+        return answers.pop(0)
+
+    monkeypatch.setattr(memory, "traced_once", fit)
+    assert estimate_memory(*small) == 50
+    answers[:] = [(100, None, True)] * 10
+    assert estimate_memory(*small) > 100
+    assert len(answers) == 10 - memory.TRACED_FITS
+
+
+def test_kernels_that_are_loaded_are_noticed(monkeypatch):
+    known = memory.kernels_and_modules()
+    assert known[0] > 0
+    assert memory.kernels_and_modules() == known
+    monkeypatch.setitem(sys.modules, "fenchel.another", SimpleNamespace(kernel=hash_dense))
+    assert memory.kernels_and_modules()[0] > known[0]
+
+
+def test_who_traces_for_himself_is_not_disturbed(small, monkeypatch):
+    monkeypatch.setattr(memory, "traced_once", None)
+    tracemalloc.start()
+    try:
+        estimate = estimate_memory(*small, "softmax")
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr(memory, "WHOLE_ENTRIES", -1)
+    assert estimate == estimate_memory(*small, "softmax")
+
+
+def test_no_whole_fit_is_made_where_it_may_not_fit(small, monkeypatch):
+    monkeypatch.setattr(memory, "traced_once", None)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    assert estimate_memory(*small) > 1000
+
+
+def test_a_fit_that_takes_long_is_counted_after_all(small, monkeypatch):
+    """With what was traced so far, if that is more; and nothing is traced after it."""
+    monkeypatch.setattr(memory, "WHOLE_SECONDS", 0.0)
+    size = memory.Size.of(small[0], 4, "softmax")
+    taken, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
+    assert taken > small[0].nbytes
+    assert not ended
+    assert seen.hessian == pytest.approx(counted_look(small).hessian, rel=0.2)
+    assert estimate_memory(*small, "softmax") == pytest.approx(size.fit_bytes(seen), rel=1e-3)
+    monkeypatch.setattr(memory, "traced", lambda *args: (10**9, seen, False))
+    assert estimate_memory(*small, "softmax") == 10**9
+
+
+def test_no_second_look_is_made_where_a_trace_has_seen_a_hessian(small, monkeypatch):
+    """The look ends with the time of the trace, which ends with it."""
+    now, square = iter(range(10**6)), Room.square
+    monkeypatch.setattr(memory.time, "thread_time", lambda: next(now))
+    formed = []
+    monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
+    for seconds in range(1, 50):  # one for each step
+        monkeypatch.setattr(memory, "WHOLE_SECONDS", seconds)
+        formed.clear()
+        size = memory.Size.of(small[0], 4, "softmax")
+        _, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
+        assert not tracemalloc.is_tracing()
+        if formed:
+            break
+    assert not ended
+    assert seen.hessian >= memory.LATER * max(formed)
+
+
+def counted_look(data):
+    """The look that is made of softmax on larger data."""
+    X, y = data
+    return memory.look(X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size)
+
+
+def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
+    """Their dual point tells then what is used, and Newton steps are counted for that."""
+    X, y = hessian_matters
+    X = np.hstack([X, X[::-1]])  # more coefficients than samples
+    arguments = X, y, memory.get_loss("hinge"), 3e-3, "absolute", y.size
+    whole, steps = memory.look(*arguments), []
+    advance = HybridGradient.advance
+    monkeypatch.setattr(HybridGradient, "advance", lambda *args: steps.append(1) or advance(*args))
+    monkeypatch.setattr(memory, "LOOK_HYBRID", 60)
+    cut = memory.look(*arguments)
+    assert len(steps) == 60
+    assert 0.5 * whole.hessian < cut.hessian < 2.0 * whole.hessian
+    for few, least, most in ((5, 5, 200), (y.size, cut.face, 2 * cut.face)):  # all: more will come
+        monkeypatch.setattr(memory, "handed_over", lambda *args, few=few: SimpleNamespace(nnz=few))
+        assert least <= memory.look(*arguments).face <= most
+    monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
+    without = memory.look(*arguments)
+    assert without.without
+    assert without.instead > memory.GATHERED * 12 * memory.MANY * y.size * 100
+
+
+def test_the_preconditioner_is_counted():
+    """Blocks of a class, and of parts of a large one."""
+    assert block_bytes(np.array([10, 300])) == 8 * (10 * 10 + 300 * 256)
+    n, klass = 50, np.repeat([0, 1], [20, 30])
+    entries = Entries(np.arange(50), klass, np.ones(50))
+    X = np.random.default_rng(0).standard_normal((n, 50))
+    columns, h = Columns.of(DenseDesign(X)), np.full((n, 2), 0.25)
+    args = *columns.pack(entries, h, np.full(n, 1 / n)), np.ones(50)
+    quadratic = PackedQuadratic(klass, *args)
+    quadratic.begin()
+    _, inverse = quadratic.inverse_blocks(np.arange(50))
+    gathered = quadratic.packed[4].nbytes + quadratic.packed[3].nbytes
+    assert inverse.nbytes == block_bytes(np.array([20, 30]))
+    assert quadratic.nbytes - inverse.nbytes >= gathered
+
+
+@pytest.mark.usefixtures("counted")
 def test_the_number_of_classes_is_enough():
     X, y = sp.random_array((50, 20), density=0.2, format="csr"), np.arange(50) % 7
     assert estimate_memory(X, 7) >= estimate_memory(X, y)
@@ -91,6 +269,7 @@ def hessian_matters():
     return X, y
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
 def test_a_smaller_penalty_uses_more_coefficients_and_memory(hessian_matters, loss):
     X, y = hessian_matters
@@ -138,6 +317,7 @@ def test_newton_steps_of_a_smooth_loss_form_a_hessian_at_last_if_it_is_ever_form
     assert not memory.forms_later(problem, 2501)  # too many rows
 
 
+@pytest.mark.usefixtures("counted")
 def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch):
     X, y = hessian_matters
     arguments = X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size
@@ -212,6 +392,7 @@ def test_a_dual_point_that_is_dense_at_first_is_gathered_later(hessian_matters, 
     assert 12 * memory.MANY * y.size < few < many
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
 def test_a_small_hessian_of_sparse_data_is_counted(loss):
     """Its factor has a number for every sample and coefficient: here it is most of the fit."""
@@ -231,15 +412,17 @@ def test_a_small_hessian_of_sparse_data_is_counted(loss):
     assert estimate_memory(X, y, loss, alpha=3e-3) == pytest.approx(expected, abs=2)
 
 
+@pytest.mark.usefixtures("counted")
 def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
     X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
     y = np.arange(300) % 5
     monkeypatch.setattr(memory, "LOOK_SPARSE", 100)
-    monkeypatch.setattr(memory, "look_at_sparse", None)
+    monkeypatch.setattr(memory, "seen_of", None)
     assert estimate_memory(X, y, alpha=1e-3) == estimate_memory(X, 5)
     assert estimate_memory(X, y, alpha=10.0) < estimate_memory(X, 5)
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
 def test_where_nothing_is_used_x_is_copied_once(hessian_matters, loss):
     X, y = hessian_matters
@@ -273,6 +456,7 @@ def test_a_look_where_little_is_free_is_at_fewer_rows(hessian_matters, monkeypat
     assert asked == [700]
 
 
+@pytest.mark.usefixtures("counted")
 def test_rows_without_signal_or_with_one_class_tell_nothing(monkeypatch):
     """What the other rows have is not known, so that the answer is for all that may be used."""
     monkeypatch.setattr(memory, "LOOK_ENTRIES", 0)
@@ -293,6 +477,7 @@ def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
     assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
 
 
+@pytest.mark.usefixtures("counted")
 def test_no_look_where_the_hessian_is_small(hessian_matters, monkeypatch):
     X, y = hessian_matters
     monkeypatch.setattr(memory, "look", None)
@@ -311,6 +496,7 @@ def test_a_penalty_that_is_none(hessian_matters, options, words):
         estimate_memory(*hessian_matters, **options)
 
 
+@pytest.mark.usefixtures("counted")
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
     X, y = np.eye(40_000, 10), np.arange(40_000) % 50
     half = (estimate_memory(X, y) + memory.FLOOR) // 2
@@ -325,6 +511,7 @@ def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
         SparseLinearClassifier().path(X, y)
 
 
+@pytest.mark.usefixtures("counted")
 def test_a_fit_is_refused_by_its_own_penalty(hessian_matters, monkeypatch):
     X, y = hessian_matters
     free = estimate_memory(X, y, "softmax", alpha=0.1)
@@ -347,6 +534,7 @@ def test_this_machine_says_what_is_free():
     assert free is None or free > 1 << 20
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
 def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) -> None:
     rng = np.random.default_rng(0)
@@ -357,6 +545,7 @@ def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) ->
     assert estimate_memory(X, 100, loss) >= small
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "dok"])
 def test_every_sparse_format_is_looked_at(format: str) -> None:
     X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))

@@ -42,7 +42,12 @@ class Room:
 
     @cached_property
     def array(self) -> np.ndarray:
-        return np.empty((2 if self._large else 1) * self.most**2)
+        return np.empty(self.size)
+
+    @property
+    def size(self) -> int:
+        """Numbers that there is room for."""
+        return (2 if self._large else 1) * self.most**2
 
     @property
     def _large(self) -> bool:

@@ -38,9 +38,13 @@ class PackedQuadratic:
 
     @property
     def nbytes(self) -> int:
-        """What the gathered values of X and their positions take, and what is made of as many."""
+        """What the gathered values of X and their positions take, and what is made of as many.
+
+        And the preconditioner, if all entries are used.
+        """
         own = self.packed[4].nbytes + self.packed[3].nbytes
-        return own + sum(part.nbytes for part in self.positions) + 2 * self.weight.nbytes
+        own += sum(part.nbytes for part in self.positions) + 2 * self.weight.nbytes
+        return own + block_bytes(np.diff(_class_bounds(self.klass, self.klass.size)))
 
     @cached_property
     def diagonal(self) -> np.ndarray:
@@ -153,6 +157,11 @@ class PackedQuadratic:
             K[np.arange(members.size), np.arange(members.size)] += damping[members]
             inverse[offset[t] : offset[t + 1]] = np.linalg.inv(K).ravel()
         return bounds, inverse
+
+
+def block_bytes(sizes: np.ndarray) -> int:
+    """What the class blocks of the preconditioner take, for classes with so many entries."""
+    return int(8 * (sizes * np.minimum(sizes, BLOCK)).sum())
 
 
 def _class_products(

@@ -195,11 +195,7 @@ class PrimalDual(PenalisedSolver):
         if waited < self._patience(state.problem, inner.iteration, inner.now.V):
             return
         point, size = state.method.points(inner)[0], solution_size(inner.now.V)
-        U = sp.csc_array(point.U)
-        if inner.gap > ROUGH * state.problem.at_zero:
-            U = _pruned(U, max(MOST, state.problem.n))
-        elif U.nnz > FAR_TOO_MANY:
-            U = _pruned(U, max(size, 1))
+        U = handed_over(state, point, size)
         method = ProximalNewton()
         rng = np.random.default_rng(0)  # neither method draws anything
         state.tell(
@@ -276,6 +272,14 @@ def moving_classes(problem: Problem) -> int:
     feature, klass, _, _ = violators(problem, V, problem.d * problem.k)
     penalised = problem.lam * problem.penalty_factor[feature] > 0.0
     return int(np.unique(klass[penalised]).size)
+
+
+def handed_over(state: State, point: Point, size: int) -> sp.csc_array:
+    """What Newton steps begin with of a point of hybrid gradient and a solution of that size."""
+    U = sp.csc_array(point.U)
+    if state.inner.gap > ROUGH * state.problem.at_zero:
+        return _pruned(U, max(MOST, state.problem.n))
+    return _pruned(U, max(size, 1)) if U.nnz > FAR_TOO_MANY else U
 
 
 def solution_size(V: np.ndarray) -> int:
