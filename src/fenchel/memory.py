@@ -40,7 +40,8 @@ from fenchel.validation import check_number, refuse_lazy
 #: so many CPU seconds; again where kernels were loaded on the way, so many times at most.
 WHOLE_ENTRIES, WHOLE_SECONDS, TRACED_FITS = 1 << 20, 1.0, 3
 
-#: What the allocator keeps between traced arrays, as a part of them, up to so many bytes.
+#: What the allocator keeps between traced arrays, as a part of them, up to so many bytes. The
+#: blocks of a dense X in single precision that are widened and freed again leave one as large.
 GAPS, MOST_GAPS = 0.12, 1_500_000
 
 #: What any fit takes: objects and buffers; and what the allocator keeps between the arrays, as a
@@ -217,11 +218,14 @@ def traced_once(
             return None
         seen = seen_of(problem, UntilHessian(peak), problem.n, problem.n, FIT_TOL)
         ended = tracemalloc.is_tracing()
-        taken = peak.fold()
+        taken: float = peak.fold()
     finally:
         tracemalloc.stop()
+    taken += min(GAPS * taken, MOST_GAPS)
+    if size.is_widened:
+        taken += DOUBLE * min(size.n * size.d, DESIGN_ENTRIES)
     told = size.nonzeros is None or size.begins
-    return int(taken + min(GAPS * taken, MOST_GAPS)), seen if told else None, ended
+    return int(taken), seen if told else None, ended
 
 
 @dataclass(frozen=True)
@@ -520,7 +524,7 @@ class Size:
         if seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
             hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
         work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
-        if self.stored < DOUBLE * n * (d + 1):
+        if self.is_widened:
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
@@ -531,6 +535,11 @@ class Size:
         """Whether a whole fit is worth a try."""
         stored = self.n * self.d if self.nonzeros is None else self.nonzeros
         return stored + self.n * self.k <= WHOLE_ENTRIES
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether X is dense and of single precision."""
+        return self.nonzeros is None and self.stored < DOUBLE * self.n * (self.d + 1)
 
     @property
     def begins(self) -> bool:

@@ -561,3 +561,15 @@ def test_too_few_labels_are_refused(sparse: bool) -> None:
     X = np.ones((20, 3))
     with pytest.raises(ValueError, match="y has 10 labels and X 20 rows"):
         estimate_memory(sp.csr_array(X) if sparse else X, np.arange(10) % 2)
+
+
+def test_a_widened_block_leaves_a_gap(small, monkeypatch):
+    X, y = small
+    estimates = {}
+    for dtype in (np.float32, np.float64):
+        for gap in (0, memory.DESIGN_ENTRIES):
+            monkeypatch.setattr(memory, "DESIGN_ENTRIES", gap)
+            estimates[dtype, gap] = estimate_memory(X.astype(dtype), y, "softmax", alpha=0.03)
+    assert estimates[np.float64, 0] == pytest.approx(estimates[np.float64, gap], rel=0.02)
+    more = estimates[np.float32, gap] - estimates[np.float32, 0]
+    assert more == pytest.approx(8 * X.size, rel=0.05)
