@@ -216,7 +216,7 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
 
 def test_the_preconditioner_is_counted():
     """Blocks of a class, and of parts of a large one."""
-    assert block_bytes(np.array([10, 300])) == 8 * (10 * 10 + 300 * 256)
+    assert block_bytes(np.array([10, 300])) == 4 * (10 * 11 + 256 * 257 + 44 * 45)
     n, klass = 50, np.repeat([0, 1], [20, 30])
     entries = Entries(np.arange(50), klass, np.ones(50))
     X = np.random.default_rng(0).standard_normal((n, 50))
@@ -224,10 +224,10 @@ def test_the_preconditioner_is_counted():
     args = *columns.pack(entries, h, np.full(n, 1 / n)), np.ones(50)
     quadratic = PackedQuadratic(klass, *args)
     quadratic.begin()
-    _, inverse = quadratic.inverse_blocks(np.arange(50))
+    _, factors = quadratic.block_factors(np.arange(50))
     gathered = quadratic.packed[4].nbytes + quadratic.packed[3].nbytes
-    assert inverse.nbytes == block_bytes(np.array([20, 30]))
-    assert quadratic.nbytes - inverse.nbytes >= gathered
+    assert factors.nbytes == block_bytes(np.array([20, 30]))
+    assert quadratic.nbytes - factors.nbytes >= gathered
 
 
 @pytest.mark.usefixtures("counted")

@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpotrf
 
 from fenchel.design import make_design
 from fenchel.kernels import l1_newton
+from fenchel.kernels.block_factors import precondition
 from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import residual_columns
 from fenchel.kernels.row_hessian import rearrange
@@ -104,8 +105,8 @@ def test_hessian_in_three_ways(setting, gathered) -> None:
     l1_newton.multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
     quadratic.begin()
-    bounds, inverse = quadratic.inverse_blocks(everything)
-    l1_newton.precondition(bounds, inverse, d, out)
+    bounds, factors = quadratic.block_factors(everything)
+    precondition(bounds, factors, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
 
@@ -127,8 +128,8 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
     everything, out = np.arange(chosen.size), np.empty(chosen.size)
     quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
     quadratic.begin()
-    bounds, inverse = quadratic.inverse_blocks(everything)
-    l1_newton.precondition(bounds, inverse, d, out)
+    bounds, factors = quadratic.block_factors(everything)
+    precondition(bounds, factors, d, out)
     H = full_hessian(X, V, w)[np.ix_(chosen, chosen)] + np.diag(damping)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)

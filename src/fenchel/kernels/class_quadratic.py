@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel.kernels.block_factors import factorise, precondition
 from fenchel.kernels.compiled import helper, kernel
-from fenchel.kernels.l1_newton import inverted, precondition, shrunk
+from fenchel.kernels.l1_newton import shrunk
 from fenchel.kernels.primitives import floats, larger, square, zeros
 
 
@@ -161,27 +162,32 @@ def multiply(Xt, feature, parts, W, S, damping, d, D, mean, out):
 
 
 @kernel()
-def face_inverses(K, offset, bounds, face, parts, damping, inverse):
-    """Inverses of the blocks of a face, with its damping, one after the other."""
+def face_factors(K, offset, bounds, face, parts, damping, space, factors):
+    """Factors of the blocks of a face, with its damping, one after the other.
+
+    ``space`` has room for the largest block.
+    """
     start = 0
     for t in range(parts.size - 1):
         size, whole = parts[t + 1] - parts[t], bounds[t + 1] - bounds[t]
-        block, own = square(K, offset[t], whole), square(inverse, start, size)
+        block, own = square(K, offset[t], whole), square(space, 0, size)
         for a in range(size):
-            for b in range(size):
+            for b in range(a + 1):
                 own[a, b] = block[face[parts[t] + a] - bounds[t], face[parts[t] + b] - bounds[t]]
             own[a, a] += damping[parts[t] + a]
-        inverted(own)
-        start += size * size
+        stop = start + size * (size + 1) // 2
+        factorise(own, factors[start:stop])
+        start = stop
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def conjugate_gradients(
-    Xt, feature, parts, W, S, damping, inverse, residual, tol, most, D, mean, solution
+    Xt, feature, parts, W, S, damping, factors, residual, tol, most, D, mean, solution
 ):  # fmt: skip
     """Solve ``H d = residual`` on a face to ``tol`` in the largest entry; residual is lost.
 
-    D and mean are working space, ``inverse`` the preconditioner. Returns the iterations made.
+    D and mean are working space, ``factors`` those of the preconditioner. Returns how many
+    iterations were made.
     """
     z, Hd, d = floats(residual.size), floats(residual.size), floats(residual.size)
     rz = 0.0
@@ -191,7 +197,7 @@ def conjugate_gradients(
             largest = larger(largest, abs(residual[b]))
         if largest <= tol or n_iter == most:
             break
-        precondition(parts, inverse, residual, z)
+        precondition(parts, factors, residual, z)
         before, rz = rz, 0.0
         for b in range(residual.size):
             rz += residual[b] * z[b]

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from fenchel.kernels.block_factors import factorise
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.gram import mirror, weighted_products
 from fenchel.kernels.primitives import empty, floats, larger, smaller, square, zeros
@@ -192,37 +193,21 @@ def _common_positions(members, packed):
     return first
 
 
-@helper()
-def inverted(K):
-    """Replace K by its inverse: Gauss-Jordan without pivoting, because K is positive definite."""
-    size = K.shape[0]
-    for c in range(size):
-        pivot = 1.0 / K[c, c]
-        K[c, c] = 1.0
-        for b in range(size):
-            K[c, b] *= pivot
-        for a in range(size):
-            if a != c:
-                factor = K[a, c]
-                K[a, c] = 0.0
-                for b in range(size):
-                    K[a, b] -= factor * K[c, b]
-
-
 @kernel()
-def small_inverses(face, bounds, packed, positions, damping, limit, space, inverse, offset):
-    """``(M diag(c) M^T + diag(damping))^-1`` for the blocks of at most ``limit`` entries.
+def small_factors(face, bounds, packed, positions, damping, limit, space, factors, offset):
+    """The factors of ``M diag(c) M^T + diag(damping)`` for blocks of at most ``limit`` entries.
 
     M holds the values of X of the block's entries, and ``c = weight (1 - share)``. ``space`` is
     zeroed working space, one number for a position.
     """
     start, stop, base, position, x = packed
     _, weight, share = positions
+    block = floats(limit * limit)
     for t in range(bounds.size - 1):
         low, size = bounds[t], bounds[t + 1] - bounds[t]
         if size > limit:
             continue
-        K = square(inverse, offset[t], size)
+        K = square(block, 0, size)
         members = face[low : low + size]
         first = _common_positions(members, packed)
         if first >= 0:
@@ -237,12 +222,12 @@ def small_inverses(face, bounds, packed, positions, damping, limit, space, inver
                 e = members[a]
                 _weigh(e, packed, positions, space)
                 for b in range(a + 1):
-                    K[a, b] = K[b, a] = _dot(members[b], packed, space)
+                    K[a, b] = _dot(members[b], packed, space)
                 for q in range(start[e], stop[e]):
                     space[base[e] + position[q]] = 0.0
         for a in range(size):
             K[a, a] += damping[members[a]]
-        inverted(K)
+        factorise(K, factors[offset[t] : offset[t + 1]])
 
 
 @kernel()
@@ -322,20 +307,6 @@ def sparse_products(members, packed, weight, low, column, K):
             K[b, a] = total
         for q in range(start[e], stop[e]):
             column[first + position[q]] = 0.0
-
-
-@kernel()
-def precondition(bounds, inverse, residual, out):
-    """``out = blocks^-1 residual`` for the inverses stored one after the other."""
-    offset = 0
-    for t in range(bounds.size - 1):
-        low, high = bounds[t], bounds[t + 1]
-        for a in range(low, high):
-            total = 0.0
-            for b in range(low, high):
-                total += inverse[offset + b - low] * residual[b]
-            offset += high - low
-            out[a] = total
 
 
 @kernel()

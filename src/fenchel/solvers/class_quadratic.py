@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel.kernels import class_quadratic as kernels
+from fenchel.kernels.block_factors import factor_size
 from fenchel.kernels.curvature import curvature_everywhere
 from fenchel.solvers.l1_model import DENSE_SIZE
 from fenchel.solvers.working_set import Columns, Entries
@@ -76,11 +77,12 @@ class ClassQuadratic:
     ) -> tuple[np.ndarray, int]:
         damping, of = self.damping[face], self._of(face)
         parts = of[-1]
-        inverse = np.empty(int((np.diff(parts) ** 2).sum()))
-        kernels.face_inverses(self.K, self.offset, self.bounds, face, parts, damping, inverse)
+        sizes = np.diff(parts)
+        factors, space = np.empty(int(factor_size(sizes).sum())), np.empty(int(sizes.max()) ** 2)
+        kernels.face_factors(self.K, self.offset, self.bounds, face, parts, damping, space, factors)
         solution = np.zeros(face.size)
         n_iter = kernels.conjugate_gradients(
-            *of, self.W, self.S, damping, inverse, residual, tol, most, *self.spare, solution
+            *of, self.W, self.S, damping, factors, residual, tol, most, *self.spare, solution
         )
         return solution, n_iter
 

@@ -14,15 +14,17 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from fenchel.kernels import l1_newton as kernels
+from fenchel.kernels.block_factors import factor_size, factorise, pack_factor, precondition
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import forms_hessian
 
 #: Class blocks of the preconditioner have at most this many entries.
 BLOCK = 256
 
-#: Blocks up to this size are inverted in one compiled loop, because there are many of them.
+#: Blocks up to this size are made in one compiled loop, because there are many of them.
 SMALL_BLOCK = 48
 
 
@@ -86,8 +88,8 @@ class PackedQuadratic:
     ) -> tuple[np.ndarray, int]:
         solution = np.zeros(face.size)
         z, Hd = np.empty(face.size), np.empty(face.size)
-        bounds, inverse = self.inverse_blocks(face)
-        kernels.precondition(bounds, inverse, residual, z)
+        bounds, factors = self.block_factors(face)
+        precondition(bounds, factors, residual, z)
         d = z.copy()
         rz = residual @ z
         n_iter = 0
@@ -98,7 +100,7 @@ class PackedQuadratic:
                 break
             solution += (rz / dHd) * d
             residual -= (rz / dHd) * Hd
-            kernels.precondition(bounds, inverse, residual, z)
+            precondition(bounds, factors, residual, z)
             rz_new = residual @ z
             d = z + (rz_new / rz) * d
             rz = rz_new
@@ -135,17 +137,17 @@ class PackedQuadratic:
         H[everything, everything] += self.damping
         return H
 
-    def inverse_blocks(self, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of the face's classes, and inverses of their blocks of H, with damping."""
+    def block_factors(self, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the face's classes, and factors of their blocks of H, with damping."""
         _, weight, share = self.positions
         packed, damping, space = self.packed, self.damping, self.spare[0]
         bounds = _class_bounds(self.klass[face], BLOCK)
         sizes = np.diff(bounds)
-        offset = np.concatenate([[0], np.cumsum(sizes**2)])
-        inverse = np.empty(offset[-1])
+        offset = np.concatenate([[0], np.cumsum(factor_size(sizes))])
+        factors = np.empty(offset[-1])
         space[:] = 0.0
-        kernels.small_inverses(
-            face, bounds, packed, self.positions, damping, SMALL_BLOCK, space, inverse, offset
+        kernels.small_factors(
+            face, bounds, packed, self.positions, damping, SMALL_BLOCK, space, factors, offset
         )
 
         def curvature(some: slice) -> np.ndarray:  # of all positions it would be a large array
@@ -155,13 +157,23 @@ class PackedQuadratic:
             members = face[bounds[t] : bounds[t + 1]]
             K = _class_products(members, packed, curvature)
             K[np.arange(members.size), np.arange(members.size)] += damping[members]
-            inverse[offset[t] : offset[t + 1]] = np.linalg.inv(K).ravel()
-        return bounds, inverse
+            _factorise(K, factors[offset[t] : offset[t + 1]])
+        return bounds, factors
 
 
 def block_bytes(sizes: np.ndarray) -> int:
     """What the class blocks of the preconditioner take, for classes with so many entries."""
-    return int(8 * (sizes * np.minimum(sizes, BLOCK)).sum())
+    whole, rest = np.divmod(sizes, BLOCK)
+    return int(8 * (whole * factor_size(BLOCK) + factor_size(rest)).sum())
+
+
+def _factorise(K: np.ndarray, factor: np.ndarray) -> None:
+    """The factor of a block by LAPACK, or by the loop that makes up for rounding."""
+    R, failed = dpotrf(K.T, lower=0, clean=0)  # by columns: its transpose is by rows
+    if failed:
+        factorise(K, factor)
+    else:
+        pack_factor(R.T, factor)
 
 
 def _class_products(
