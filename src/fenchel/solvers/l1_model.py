@@ -25,7 +25,7 @@ from fenchel.solvers.face import FaceMatrix
 DENSE_SIZE, DENSE_WORK = 700, 1 << 29
 
 #: The same where X is dense and BLAS does it all.
-BLAS_SIZE, BLAS_WORK = 3000, 1 << 35
+BLAS_SIZE, BLAS_WORK = 2500, 1 << 35
 
 #: A step on the face is shortened by this factor, as far as the first change of sign.
 SHORTER = 0.4

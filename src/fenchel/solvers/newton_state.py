@@ -26,7 +26,7 @@ INNER = 1.0
 #: On dense data the Hessian is formed where that takes at most so many multiplications (more with
 #: few zeros in the curvature, where conjugate gradients are as dear). The solves on the faces of a
 #: step take so many times the cube of the non-zeros.
-ROW_WORK, FACE = 1 << 30, 0.4
+ROW_WORK, FACE = 1 << 28, 0.4
 
 #: A Hessian with at least this damping is formed in single precision.
 SINGLE = 1e-6
