@@ -218,7 +218,7 @@ def traced_once(
             return None
         seen = seen_of(problem, UntilHessian(peak), problem.n, problem.n, FIT_TOL)
         ended = tracemalloc.is_tracing()
-        taken: float = peak.fold()
+        taken: float = peak.taken()
     finally:
         tracemalloc.stop()
     taken += min(GAPS * taken, MOST_GAPS)

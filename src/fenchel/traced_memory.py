@@ -12,11 +12,16 @@ from numba.core.dispatcher import Dispatcher
 
 from fenchel.solvers.kept_hessian import Room
 
+#: Numbers in a page of memory: numpy asks for huge ones.
+PAGE = 1 << 18
+
 
 class Peak:
     """The most that was traced and written to in a room, which is not traced, at a time."""
 
     most = written = 0
+    counted = 0  # of what was written, in the most
+    room: TracedRoom | None = None
     formed = 0, 0  # rows of the largest Hessian, and the samples of its factor, if it has one
 
     def write(self, size: int) -> None:
@@ -28,9 +33,22 @@ class Peak:
     def fold(self) -> int:
         """The peak so far, or as long as there was a trace."""
         if tracemalloc.is_tracing():
-            self.most = max(self.most, tracemalloc.get_traced_memory()[1] + self.written)
+            now = tracemalloc.get_traced_memory()[1] + self.written
+            if now > self.most:
+                self.most, self.counted = now, self.written
             tracemalloc.reset_peak()
         return self.most
+
+    def taken(self) -> int:
+        """The peak, without those pages that nobody has written to after all.
+
+        They are zero: of what is behind a Hessian, a face takes its own size.
+        """
+        most = self.fold()
+        if self.room is None:
+            return most
+        pages = self.room.array[: self.counted // (8 * PAGE) * PAGE].reshape(-1, PAGE)
+        return most - 8 * PAGE * int(pages.shape[0] - pages.any(axis=1).sum())
 
     def end(self) -> None:
         """End the trace."""
@@ -46,7 +64,7 @@ class TracedRoom(Room):
     @classmethod
     def of(cls, room: Room, peak: Peak) -> TracedRoom:
         traced = cls(room.most)
-        traced.peak = peak
+        traced.peak, peak.room = peak, traced
         return traced
 
     @cached_property

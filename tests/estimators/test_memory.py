@@ -25,6 +25,7 @@ from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns, Entries
+from fenchel.traced_memory import PAGE
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
@@ -108,6 +109,11 @@ def test_of_a_room_only_what_is_written_to_is_memory():
         assert peak.fold() == pytest.approx(8 * 1500**2, abs=megabyte // 10)
         room.behind(1500)
         assert peak.fold() == pytest.approx(2 * 8 * 1500**2, abs=megabyte // 10)
+        room.square(1500)[:] = 1.0
+        room.behind(1500)[: 500**2] = 1.0  # a face is smaller than its Hessian
+        written = 8 * (1500**2 + 500**2)
+        assert peak.taken() == pytest.approx(written, abs=2 * megabyte + 8 * PAGE)
+        assert peak.taken() < peak.fold() - 10 * megabyte
     finally:
         tracemalloc.stop()
 
