@@ -34,7 +34,7 @@ from fenchel.solvers.working_set import (
 )
 from fenchel.solving import solve_problem
 from fenchel.traced_memory import Peak, TracedRoom, kernels_and_modules
-from fenchel.validation import check_number, refuse_lazy
+from fenchel.validation import check_design, check_number, refuse_lazy
 
 #: A fit of at most so many entries of X and scores is made as a whole and traced, if it ends within
 #: so many CPU seconds; again where kernels were loaded on the way, so many times at most.
@@ -209,9 +209,7 @@ def traced_once(
     peak = Peak()
     tracemalloc.start()
     try:
-        if sp.issparse(X):
-            X = sp.csr_array(X)
-        X = canonical(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64))
+        X = canonical(check_design(X))  # in the user's order, by which errors name rows
         rows, weights = distinct(X, codes, None)
         problem = begun(X, codes[rows], codes.max() + 1, size.loss, alpha, scale, rows, weights)
         if problem is None:

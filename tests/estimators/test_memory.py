@@ -118,6 +118,30 @@ def test_of_a_room_only_what_is_written_to_is_memory():
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "NaN \\(first at row 7, column 3\\)"),
+        (1j, "complex numbers"),
+        ("seven", "not numeric"),
+        (None, "not numeric"),
+    ],
+)
+def test_wrong_entries_of_small_data_are_named(small, value, message):
+    X, y = small
+    X = X.astype(np.result_type(X, value) if isinstance(value, float | complex) else object)
+    X[7, 3] = value
+    with pytest.raises(ValueError, match=message):
+        estimate_memory(X, y)
+    assert not tracemalloc.is_tracing()
+
+
+def test_data_without_features_are_refused(small):
+    X, y = small
+    with pytest.raises(ValueError, match="X is empty"):
+        estimate_memory(X[:, :0], y)
+
+
 def test_what_a_fit_loads_is_not_counted(small, monkeypatch):
     """It is made again, unless every fit loads something."""
     loaded, answers = [], [(100, None, True), (50, None, True)]

@@ -22,7 +22,8 @@ def factor_size(sizes):
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
-def _dot(x, z):
+def _inner(x, z):
+    """``<x, z>``."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * z[i]
@@ -36,9 +37,9 @@ def factorise(K, factor):
     for a in range(K.shape[0]):
         row, other = factor[at : at + a + 1], 0
         for b in range(a):
-            row[b] = (K[a, b] - _dot(row[:b], factor[other : other + b])) * factor[other + b]
+            row[b] = (K[a, b] - _inner(row[:b], factor[other : other + b])) * factor[other + b]
             other += b + 1
-        pivot = larger(K[a, a] - _dot(row[:a], row[:a]), LEAST_PIVOT * K[a, a])
+        pivot = larger(K[a, a] - _inner(row[:a], row[:a]), LEAST_PIVOT * K[a, a])
         row[a] = 1.0 / math.sqrt(pivot) if pivot > 0.0 else 1.0
         at += a + 1
 
@@ -57,7 +58,7 @@ def pack_factor(L, factor):
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def precondition(bounds, factors, residual, out):
-    """``out = blocks^-1 residual``."""
+    """``out = blocks^-1 residual``, by a solution with L and one with L^T for each of them."""
     start = 0
     for t in range(bounds.size - 1):
         size = bounds[t + 1] - bounds[t]
@@ -65,7 +66,7 @@ def precondition(bounds, factors, residual, out):
         at = start
         for a in range(size):  # L z = residual
             row = factors[at : at + a]
-            z[a] = (right[a] - _dot(row, z[:a])) * factors[at + a]
+            z[a] = (right[a] - _inner(row, z[:a])) * factors[at + a]
             at += a + 1
         start = at
         for a in range(size - 1, -1, -1):  # L^T z = z, whose columns are the rows of L
