@@ -62,3 +62,10 @@ def test_a_block_that_is_singular_but_for_rounding_has_a_factor(block: np.ndarra
     precondition(np.array([0, 60]), factor, residual, out)
     assert np.isfinite(out).all()
     assert residual @ out > 0.0
+
+
+def test_pivots_that_are_rounding_alone_are_not_used() -> None:
+    A = np.random.default_rng(0).standard_normal((60, 3))
+    factor = np.empty(factor_size(60))
+    factorise(A @ A.T, factor)
+    assert factor.max() <= 1.01e7 / np.sqrt(np.square(A).sum(axis=1).min())
