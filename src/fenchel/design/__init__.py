@@ -9,9 +9,27 @@ from fenchel.design.base import Design
 from fenchel.design.dense import DenseDesign
 from fenchel.design.sparse import SparseDesign
 
-__all__ = ["DenseDesign", "Design", "SparseDesign", "make_design"]
+__all__ = ["DenseDesign", "Design", "SparseDesign", "is_hardly_sparse", "make_design"]
+
+#: A sparse X of which at least this part is stored is made dense: without indices, products, steps
+#: and Hessians take a half to a sixteenth of the time (benchmarks/hardly_sparse.py).
+HARDLY_SPARSE = 0.15
+
+#: But no smaller one, where neither takes long, and no larger one, whose copy would be a surprise:
+#: it takes up to four times the memory of X, and is copied by columns as any other array.
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 16, 1 << 26
 
 
 def make_design(X: np.ndarray | sp.sparray | sp.spmatrix) -> Design:
-    """Wrap a validated matrix."""
-    return SparseDesign(X) if sp.issparse(X) else DenseDesign(X)
+    """Wrap a validated matrix; one that is hardly sparse is copied into an array."""
+    if not sp.issparse(X):
+        return DenseDesign(X)
+    if is_hardly_sparse(X):
+        return DenseDesign(X.toarray())
+    return SparseDesign(X)
+
+
+def is_hardly_sparse(X: sp.sparray | sp.spmatrix) -> bool:
+    """Whether a sparse X is better worked with as an array."""
+    size = X.shape[0] * X.shape[1]
+    return bool(LEAST_ENTRIES <= size <= MOST_ENTRIES and X.nnz >= HARDLY_SPARSE * size)
