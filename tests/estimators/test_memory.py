@@ -20,7 +20,7 @@ from fenchel.design import DenseDesign
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
-from fenchel.solvers.hybrid_gradient import HybridGradient
+from fenchel.solvers.hybrid_gradient import HybridGradient, both_ways
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
@@ -242,6 +242,23 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     without = memory.look(*arguments)
     assert without.without
     assert without.instead > memory.GATHERED * 12 * memory.MANY * y.size * 100
+
+
+def test_copies_in_single_precision_leave_the_room_of_one_in_double():
+    X = np.random.default_rng(0).standard_normal((60, 40))
+    rows, columns = both_ways(X, single=True)
+    assert rows.dtype == columns.dtype == np.float32
+    assert rows.flags.c_contiguous
+    assert columns.flags.c_contiguous
+    np.testing.assert_array_equal(rows, X.astype(np.float32))
+    np.testing.assert_array_equal(columns, rows.T)
+    assert rows.base is columns.base
+    assert rows.base.nbytes == X.nbytes
+    for given in (X.astype(np.float32), np.asfortranarray(X)):  # one copy is enough
+        rows, columns = both_ways(given, single=True)
+        np.testing.assert_array_equal(columns, rows.T)
+        assert np.shares_memory(rows, columns if rows is not given else given)
+    assert both_ways(X, single=False)[0] is X
 
 
 def test_the_preconditioner_is_counted():
