@@ -307,6 +307,32 @@ def test_sparsemax_counts_a_part_of_its_support():
     assert softmax - sparsemax == pytest.approx(lacking, abs=1)
 
 
+@pytest.mark.usefixtures("counted")
+def test_the_support_of_sparsemax_is_guessed_by_the_penalty(monkeypatch):
+    """In parts of the largest gradient of each class at zero; the intercept has no penalty."""
+    monkeypatch.setattr(memory, "LOOK_SPARSE", -1)  # as large data are looked at
+    rng = np.random.default_rng(0)
+    n, k = 600, 20
+    y = np.where(rng.random(n) < 0.3, 0, np.arange(n) % k)  # it is wanted for a frequent class
+    X = np.where(rng.random((n, 40)) < 0.05, rng.random((n, 40)), 0.0)
+    X[np.arange(n), y] += rng.random(n)
+    X = sp.csr_array(X)
+    G = np.abs(X.T @ (1.0 / k - np.eye(k)[y]) / n).max(axis=0)
+    scores, estimates = 8 * n * k, []
+    for alpha in (1e-4, 3e-3, 1e-2):
+        seen = memory.look(X, y, memory.get_loss("sparsemax"), alpha, "absolute", n, False)
+        support = memory.BY_PENALTY * np.minimum(alpha / G, 1.0).mean()
+        assert seen.support == pytest.approx(min(support, memory.SUPPORT))
+        assert seen.only_start
+        lacking = (memory.SUPPORT - seen.support) * memory.CURVATURE * scores
+        estimates.append(estimate_memory(X, y, "sparsemax", alpha=alpha))
+        assert estimate_memory(X, k, "sparsemax") - estimates[-1] == pytest.approx(lacking, abs=1)
+    assert estimates[0] < estimates[1] < estimates[2] == estimate_memory(X, k, "sparsemax")
+    assert memory.look(X, y, memory.get_loss("sparsemax"), 0.0, "absolute", n, False).support == 0.0
+    monkeypatch.setattr(memory, "support", None)  # others do not ask for it
+    assert estimate_memory(X, y, "softmax", alpha=1e-4) == estimate_memory(X, k, "softmax")
+
+
 @pytest.fixture
 def hessian_matters():
     """Dense data with a Hessian of anything between nothing and more than all the rest."""
