@@ -328,7 +328,8 @@ def test_the_support_of_sparsemax_is_guessed_by_the_penalty(monkeypatch):
         estimates.append(estimate_memory(X, y, "sparsemax", alpha=alpha))
         assert estimate_memory(X, k, "sparsemax") - estimates[-1] == pytest.approx(lacking, abs=1)
     assert estimates[0] < estimates[1] < estimates[2] == estimate_memory(X, k, "sparsemax")
-    assert memory.look(X, y, memory.get_loss("sparsemax"), 0.0, "absolute", n, False).support == 0.0
+    problem = memory.begun(X, y, k, memory.get_loss("sparsemax"), 0.0, "absolute", np.arange(n))
+    assert memory.support(problem) == 0.0
     monkeypatch.setattr(memory, "support", None)  # others do not ask for it
     assert estimate_memory(X, y, "softmax", alpha=1e-4) == estimate_memory(X, k, "softmax")
 
