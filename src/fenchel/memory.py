@@ -31,6 +31,7 @@ from fenchel.solvers.working_set import (
     WORTH_A_COPY,
     many,
     most_new,
+    violators,
 )
 from fenchel.solving import solve_problem
 from fenchel.traced_memory import Peak, TracedRoom, kernels_and_modules
@@ -57,8 +58,12 @@ MOST_BETWEEN_SPARSE = 9_000_000
 #: smooth has a centre as well, which a dense X has room for: less is gathered than is allowed for.
 #: Counted from what was measured, as are the others here. Rows, weights and shares are two arrays
 #: and a half, and only of where a V has curvature: with sparsemax on its support, which is anything
-#: from all of the scores (a large penalty) to next to nothing, and this part of it is counted.
+#: from all of the scores (a large penalty) to next to nothing. Of that no more than this part is
+#: counted: where it is larger, values of X are no longer gathered.
 SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
+
+#: The support is about so many times the penalty in parts of the largest gradient of a class.
+BY_PENALTY = 2.0
 
 #: Two more of them where they are large and the loss is not smooth. Measured, in the first sweeps
 #: of Newton steps; which arrays they are was not traced.
@@ -237,6 +242,8 @@ class Seen:
     without: bool = False  # whether Newton steps are made without one
     instead: float = 0.0  # bytes that these gather of X
     dense: bool = False  # whether the dual point has few zeros
+    support: float = SUPPORT  # part of the scores with curvature, of sparsemax and sparse data
+    only_start: bool = False  # whether nothing but the start was looked at
 
 
 def looked_at(
@@ -349,8 +356,8 @@ def look(
 ) -> Seen | None:
     """The Hessian of a fit, about, by the beginning of one with some of its rows.
 
-    Without ``begins`` only whether it ends at its start. None where the rows have no signal:
-    nothing is known then, and the fit says so if need be.
+    Without ``begins`` only what its start tells. None where the rows have no signal: nothing is
+    known then, and the fit says so if need be.
     """
     X = sp.csr_array(X) if sp.issparse(X) else X
     n, k = X.shape[0], codes.max() + 1  # some classes may have no sample among the rows
@@ -360,7 +367,10 @@ def look(
     if problem is None:
         return None
     if not begins:
-        return Seen(at_start=True) if ends_at_start(problem) else None
+        if ends_at_start(problem):
+            return Seen(at_start=True)
+        known = isinstance(loss, Sparsemax)
+        return Seen(support=support(problem) if known else SUPPORT, only_start=True)
     # hybrid gradient steps are cheap, and may be all that there is
     whole = sp.issparse(X) or UntilHessian._begins_rough(problem)
     return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
@@ -454,6 +464,20 @@ def ends_at_start(problem: Problem) -> bool:
     return True
 
 
+def support(problem: Problem) -> float:
+    """The part of the scores that sparsemax will have in its support, by the penalty.
+
+    With a penalty that hardly lets a class leave zero its scores stay close to the others, and
+    most samples have all of these classes in their support.
+    """
+    feature, klass, excess, _ = violators(problem, problem.dual_at_zero(), problem.d * problem.k)
+    penalised = problem.penalty_factor[feature] > 0.0
+    largest = np.zeros(problem.k)
+    np.maximum.at(largest, klass[penalised], excess[penalised])
+    parts = problem.lam / np.maximum(problem.lam + largest, 1e-300)
+    return min(BY_PENALTY * float(parts.mean()), SUPPORT)
+
+
 @dataclass(frozen=True)
 class Size:
     """What the memory of a fit depends on."""
@@ -497,10 +521,11 @@ class Size:
             if not loss.smooth:
                 work += (CENTRE + LARGE_CENTRE * (n * k > LARGE)) * scores
             elif isinstance(loss, Sparsemax):
-                work -= (1.0 - SUPPORT) * CURVATURE * scores
+                part = SUPPORT if seen is None else seen.support
+                work -= (1.0 - part) * CURVATURE * scores
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
-            if seen is None:  # some Hessian may be formed
+            if seen is None or seen.only_start:  # some Hessian may be formed
                 return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
             beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
             if seen.at_start:  # by rows and by columns, and nothing after it

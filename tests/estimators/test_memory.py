@@ -20,7 +20,7 @@ from fenchel.design import DenseDesign
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
-from fenchel.solvers.hybrid_gradient import HybridGradient
+from fenchel.solvers.hybrid_gradient import HybridGradient, both_ways
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
@@ -244,6 +244,23 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     assert without.instead > memory.GATHERED * 12 * memory.MANY * y.size * 100
 
 
+def test_copies_in_single_precision_leave_the_room_of_one_in_double():
+    X = np.random.default_rng(0).standard_normal((60, 40))
+    rows, columns = both_ways(X, single=True)
+    assert rows.dtype == columns.dtype == np.float32
+    assert rows.flags.c_contiguous
+    assert columns.flags.c_contiguous
+    np.testing.assert_array_equal(rows, X.astype(np.float32))
+    np.testing.assert_array_equal(columns, rows.T)
+    assert rows.base is columns.base
+    assert rows.base.nbytes == X.nbytes
+    for given in (X.astype(np.float32), np.asfortranarray(X)):  # one copy is enough
+        rows, columns = both_ways(given, single=True)
+        np.testing.assert_array_equal(columns, rows.T)
+        assert np.shares_memory(rows, columns if rows is not given else given)
+    assert both_ways(X, single=False)[0] is X
+
+
 def test_the_preconditioner_is_counted():
     """Blocks of a class, and of parts of a large one."""
     assert block_bytes(np.array([10, 300])) == 4 * (10 * 11 + 256 * 257 + 44 * 45)
@@ -288,6 +305,33 @@ def test_sparsemax_counts_a_part_of_its_support():
     softmax, sparsemax = (estimate_memory(X, k, loss) for loss in ("softmax", "sparsemax"))
     lacking = (1.0 - memory.SUPPORT) * memory.CURVATURE * scores
     assert softmax - sparsemax == pytest.approx(lacking, abs=1)
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_support_of_sparsemax_is_guessed_by_the_penalty(monkeypatch):
+    """In parts of the largest gradient of each class at zero; the intercept has no penalty."""
+    monkeypatch.setattr(memory, "LOOK_SPARSE", -1)  # as large data are looked at
+    rng = np.random.default_rng(0)
+    n, k = 600, 20
+    y = np.where(rng.random(n) < 0.3, 0, np.arange(n) % k)  # it is wanted for a frequent class
+    X = np.where(rng.random((n, 40)) < 0.05, rng.random((n, 40)), 0.0)
+    X[np.arange(n), y] += rng.random(n)
+    X = sp.csr_array(X)
+    G = np.abs(X.T @ (1.0 / k - np.eye(k)[y]) / n).max(axis=0)
+    scores, estimates = 8 * n * k, []
+    for alpha in (1e-4, 3e-3, 1e-2):
+        seen = memory.look(X, y, memory.get_loss("sparsemax"), alpha, "absolute", n, False)
+        support = memory.BY_PENALTY * np.minimum(alpha / G, 1.0).mean()
+        assert seen.support == pytest.approx(min(support, memory.SUPPORT))
+        assert seen.only_start
+        lacking = (memory.SUPPORT - seen.support) * memory.CURVATURE * scores
+        estimates.append(estimate_memory(X, y, "sparsemax", alpha=alpha))
+        assert estimate_memory(X, k, "sparsemax") - estimates[-1] == pytest.approx(lacking, abs=1)
+    assert estimates[0] < estimates[1] < estimates[2] == estimate_memory(X, k, "sparsemax")
+    problem = memory.begun(X, y, k, memory.get_loss("sparsemax"), 0.0, "absolute", np.arange(n))
+    assert memory.support(problem) == 0.0
+    monkeypatch.setattr(memory, "support", None)  # others do not ask for it
+    assert estimate_memory(X, y, "softmax", alpha=1e-4) == estimate_memory(X, k, "softmax")
 
 
 @pytest.fixture

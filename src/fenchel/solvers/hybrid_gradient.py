@@ -302,8 +302,8 @@ class Products:
                 problem, (rows.indptr, rows.indices, rows.data),
                 (columns.indptr, columns.indices, columns.data), kernels.sparse_combine,
             )  # fmt: skip
-        X = design.X.astype(np.float32, copy=False) if single else design.X
-        return cls(problem, (X,), (by_columns(X),), kernels.dense_combine, single)
+        rows, columns = both_ways(design.X, single)
+        return cls(problem, (rows,), (columns,), kernels.dense_combine, single)
 
     def make_exact(self) -> None:
         """Leave single precision."""
@@ -360,6 +360,21 @@ class Products:
     @property
     def _dense(self) -> bool:
         return self.combine is kernels.dense_combine
+
+
+def both_ways(X: np.ndarray, single: bool) -> tuple[np.ndarray, np.ndarray]:
+    """X by rows and by columns, in single precision if asked for.
+
+    Two copies are made in one array: an X by columns in double precision, which comes after them,
+    has the room of both then. The holes of two would stay memory of the process beside it.
+    """
+    if not single or X.dtype == np.float32 or X.flags.f_contiguous:
+        X = X.astype(np.float32, copy=False) if single else X
+        return X, by_columns(X)
+    room = np.empty((2, X.size), np.float32)
+    rows, columns = room[0].reshape(X.shape), room[1].reshape(X.shape[::-1])
+    rows[:] = X
+    return rows, by_columns(rows, out=columns)
 
 
 def bounds(problem: Problem, at: Pair) -> tuple[float, float]:
