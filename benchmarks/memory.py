@@ -96,6 +96,18 @@ def words(name: str, k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X[:, np.sort(np.argsort(-frequency, kind="stable")[:d])].toarray(), y
 
 
+def stored_words(name: str, k: int, d: int) -> tuple[sp.csr_array, np.ndarray]:
+    """The same as they are stored, which frequent words hardly need."""
+    X, y = words(name, k, d)
+    return sp.csr_array(X), y
+
+
+def strokes(name: str) -> tuple[sp.csr_array, np.ndarray]:
+    """Pictures of pens on paper, whose background is not stored."""
+    X, y = shared(name)
+    return sp.csr_array(np.where(X > -0.5, X + 1.0, 0.0)), y
+
+
 def embedded(name: str, d: int) -> tuple[np.ndarray, np.ndarray]:
     """The d leading singular components of text, standardised."""
     X, y = shared(name)
@@ -263,6 +275,10 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
         # written down last
         ("square waves", waves, (1000, 300, 16), 1e-3, 1e-4, 1e-3),
         ("many square clusters", clusters, (1500, 320, 20), 3e-3, 3e-3, 1e-3),
+        # stored as sparse, and worked with as arrays
+        ("usps strokes", strokes, ("usps",), 1e-3, 1e-3, 1e-3),
+        ("news20 frequent", stored_words, ("news20", 20, 200), 1e-3, 1e-3, 1e-3),
+        ("debian_section frequent", stored_words, ("debian_section", 57, 60), 1e-3, 1e-3, 1e-2),
     )
     for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
 }

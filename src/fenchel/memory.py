@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fenchel.design import is_hardly_sparse
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.free_memory import available_memory
 from fenchel.losses import Loss, Sparsemax, get_loss
@@ -372,7 +373,7 @@ def look(
         known = isinstance(loss, Sparsemax)
         return Seen(support=support(problem) if known else SUPPORT, only_start=True)
     # hybrid gradient steps are cheap, and may be all that there is
-    whole = sp.issparse(X) or UntilHessian._begins_rough(problem)
+    whole = problem.design.is_sparse or UntilHessian._begins_rough(problem)
     return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
 
 
@@ -486,13 +487,13 @@ class Size:
     d: int
     k: int
     stored: int  # bytes of X beside a column of ones
-    nonzeros: int | None  # of a sparse X beside a column of ones
+    nonzeros: int | None  # of X beside a column of ones, where its design is sparse
     loss: Loss
 
     @classmethod
     def of(cls, X: Matrix, k: int, loss: str | Loss) -> Size:
         (n, d), loss = X.shape, get_loss(loss)
-        if not sp.issparse(X):
+        if not sp.issparse(X) or is_hardly_sparse(n, d + 1, X.nnz + n):
             item = X.dtype.itemsize if X.dtype.kind == "f" else DOUBLE
             return cls(n, d, k, n * (d + 1) * item, None, loss)
         position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION

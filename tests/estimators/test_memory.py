@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import fenchel
 from fenchel import SparseLinearClassifier, estimate_memory, memory
 from fenchel.design import DenseDesign
+from fenchel.losses import get_loss
 from fenchel.problem import Problem
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
@@ -89,6 +90,28 @@ def test_a_small_fit_is_made_and_traced(small, loss, sparse, monkeypatch):
     if max(formed):  # of the room for the largest Hessian there may be this much is written to
         peak -= 8 * (Room(X.shape[1] * 4 + 4).size - max(formed) ** 2)
     assert estimate == pytest.approx((1.0 + memory.GAPS) * peak, rel=0.1)
+
+
+def test_sparse_data_are_counted_as_the_array_that_is_made_of_them():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 300)) < 0.16, 1.0, 0.0)
+    loss = get_loss("softmax")
+    assert memory.Size.of(sp.csr_array(X), 3, loss) == memory.Size.of(X, 3, loss)
+    X[:, :60] = 0.0  # 0.13 of it beside a column of ones
+    rare = memory.Size.of(sp.csr_array(X), 3, loss)
+    assert rare.nonzeros == np.count_nonzero(X) + 400
+
+
+def test_a_look_at_them_is_as_long_as_one_at_an_array(counted, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 3
+    X = np.where(rng.random((3000, 200)) < 0.3, rng.standard_normal((3000, 200)), 0.0)
+    X[np.arange(3000), y] += 2.0
+    found, look = [], memory.seen_of
+    monkeypatch.setattr(memory, "seen_of", lambda *args: found.append(args[-1]) or look(*args))
+    estimates = [estimate_memory(A, y, "hinge", alpha=1e-2) for A in (X, sp.csr_array(X))]
+    assert estimates[0] == estimates[1]
+    assert found == [memory.LOOK_TOL, memory.LOOK_TOL]
 
 
 def test_of_a_room_only_what_is_written_to_is_memory():

@@ -22,14 +22,12 @@ LEAST_ENTRIES, MOST_ENTRIES = 1 << 16, 1 << 26
 
 def make_design(X: np.ndarray | sp.sparray | sp.spmatrix) -> Design:
     """Wrap a validated matrix; one that is hardly sparse is copied into an array."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return DenseDesign(X)
-    if is_hardly_sparse(X):
-        return DenseDesign(X.toarray())
-    return SparseDesign(X)
+    n, d = X.shape
+    return DenseDesign(X.toarray()) if is_hardly_sparse(n, d, X.nnz) else SparseDesign(X)
 
 
-def is_hardly_sparse(X: sp.sparray | sp.spmatrix) -> bool:
-    """Whether a sparse X is better worked with as an array."""
-    size = X.shape[0] * X.shape[1]
-    return bool(LEAST_ENTRIES <= size <= MOST_ENTRIES and X.nnz >= HARDLY_SPARSE * size)
+def is_hardly_sparse(n: int, d: int, stored: int) -> bool:
+    """Whether a sparse n x d matrix with so many entries is better worked with as an array."""
+    return LEAST_ENTRIES <= n * d <= MOST_ENTRIES and stored >= HARDLY_SPARSE * n * d
