@@ -11,8 +11,8 @@ from fenchel.design.sparse import SparseDesign
 
 __all__ = ["DenseDesign", "Design", "SparseDesign", "is_hardly_sparse", "make_design"]
 
-#: A sparse X of which at least this part is stored is made dense: without indices, products, steps
-#: and Hessians take a half to a sixteenth of the time (benchmarks/hardly_sparse.py).
+#: A sparse X of which at least this part is stored is made dense: without indices a fit takes down
+#: to a seventh of the time, and no longer than with them (benchmarks/hardly_sparse.py).
 HARDLY_SPARSE = 0.15
 
 #: But no smaller one, where neither takes long, and no larger one, whose copy would be a surprise:
