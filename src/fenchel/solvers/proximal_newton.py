@@ -28,6 +28,7 @@ from fenchel.solvers.class_newton import (
     few_coefficients,
 )
 from fenchel.solvers.class_scores import ClassScores
+from fenchel.solvers.gathered import gathered, gathers
 from fenchel.solvers.joined import joined, joins
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import (
@@ -268,6 +269,9 @@ class ProximalNewton(PenalisedSolver):
 
     def _steps(self, state: State) -> None:
         """Solve the working set, or come closer to that."""
+        if gathers(state):
+            self._gathered_steps(state)
+            return
         progress = state.by_class
         if progress is None or progress.slow:
             self._newton_steps(state)
@@ -276,6 +280,16 @@ class ProximalNewton(PenalisedSolver):
             if progress.slow:
                 state.damping = self._first_damping(state)
 
+    def _gathered_steps(self, state: State) -> None:
+        """The same with the features of the working set as dense data (:mod:`.gathered`)."""
+        small, features = gathered(state)
+        self._steps(small)
+        done = small.entries
+        state.entries = Entries(features[done.feature], done.klass, done.u)
+        state.damping, state.work, state.rough = small.damping, small.work, small.rough
+        state.gap_by_class = small.gap_by_class
+        state.evaluate()
+
     def _joined_steps(self, state: State) -> None:
         """The same with the classes without entries as one (:mod:`.joined`)."""
         problem, entries, Z, constant = joined(state.problem, state.entries, state.Z)
@@ -283,8 +297,10 @@ class ProximalNewton(PenalisedSolver):
         small = replace(state, problem=problem, entries=entries, Z=Z, V=V, constant=constant)
         small.evaluate()
         self._steps(small)
-        state.entries.u, state.damping, state.work = entries.u, small.damping, small.work
-        state.Z[:, state.entries.classes] = Z[:, :-1]
+        done, classes = small.entries, state.entries.classes
+        state.entries = Entries(done.feature, classes[done.klass], done.u)
+        state.damping, state.work = small.damping, small.work
+        state.Z[:, classes] = Z[:, :-1]
         state.evaluate()
 
     def _first_of_a_penalty(self, state: State) -> bool:
@@ -487,6 +503,11 @@ class ProximalNewton(PenalisedSolver):
 
         ``tol`` and ``effort`` are those of :func:`.l1_model.minimise_quadratic`.
         """
+        if gathers(state):
+            small, _ = gathered(state)
+            s, n_cg = self._minimise(small, g, penalty, tol, damping, effort)
+            state.work = small.work
+            return s, n_cg
         problem, entries = state.problem, state.entries
         unit = state.eta if state.centre is not None else 1.0  # of the model: its H outlives eta
         g, penalty, tol = g / unit, penalty / unit, tol / unit
