@@ -19,7 +19,7 @@ from fenchel.solvers.working_set import Columns, Entries
 
 #: Features are gathered where this part of their values is stored, if what the entries have of them
 #: are at least so many, so that it matters, and the array has at most so many entries.
-FREQUENT, LEAST_STORED, MOST_ENTRIES = 0.2, 1 << 20, 1 << 25
+FREQUENT, LEAST_STORED, MOST_ENTRIES = 0.2, 1 << 20, 1 << 24
 
 #: Steps on dense data have scores and dual point by class as well: of no more entries than this.
 MOST_SCORES = 1 << 23
