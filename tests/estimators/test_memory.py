@@ -9,13 +9,12 @@ import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import fenchel
-from fenchel import SparseLinearClassifier, estimate_memory, memory
+from fenchel import SparseLinearClassifier, estimate_memory, fit_size, memory, memory_look
 from fenchel.design import DenseDesign
 from fenchel.losses import get_loss
 from fenchel.problem import Problem
@@ -26,7 +25,6 @@ from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns, Entries
-from fenchel.traced_memory import PAGE
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
@@ -60,45 +58,16 @@ def test_the_estimate_is_within_a_fifth_of_the_peak(case):
 @pytest.fixture
 def counted(monkeypatch):
     """Estimates as for data of which no whole fit is made."""
-    monkeypatch.setattr(memory, "WHOLE_ENTRIES", -1)
-
-
-@pytest.fixture
-def small():
-    """Dense data of which a fit takes a part of a second."""
-    rng = np.random.default_rng(0)
-    y = np.arange(300) % 4
-    X = rng.standard_normal((300, 150))
-    X[np.arange(300), y] += 2.0
-    return X, y
-
-
-@pytest.mark.parametrize("loss", ["softmax", "hinge"])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_small_fit_is_made_and_traced(small, loss, sparse, monkeypatch):
-    X, y = small
-    X = sp.csr_array(X) if sparse else X
-    model = SparseLinearClassifier(loss, alpha=3e-3).fit(X, y)
-    monkeypatch.setattr(memory, "looked_at", None)
-    estimate = estimate_memory(X, y, loss, alpha=3e-3)
-    formed, square = [0], Room.square
-    monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
-    tracemalloc.start()
-    model.fit(X, y)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    if max(formed):  # of the room for the largest Hessian there may be this much is written to
-        peak -= 8 * (Room(X.shape[1] * 4 + 4).size - max(formed) ** 2)
-    assert estimate == pytest.approx((1.0 + memory.GAPS) * peak, rel=0.1)
+    monkeypatch.setattr(fit_size, "WHOLE_ENTRIES", -1)
 
 
 def test_sparse_data_are_counted_as_the_array_that_is_made_of_them():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((400, 300)) < 0.16, 1.0, 0.0)
     loss = get_loss("softmax")
-    assert memory.Size.of(sp.csr_array(X), 3, loss) == memory.Size.of(X, 3, loss)
+    assert fit_size.Size.of(sp.csr_array(X), 3, loss) == fit_size.Size.of(X, 3, loss)
     X[:, :60] = 0.0  # 0.13 of it beside a column of ones
-    rare = memory.Size.of(sp.csr_array(X), 3, loss)
+    rare = fit_size.Size.of(sp.csr_array(X), 3, loss)
     assert rare.nonzeros == np.count_nonzero(X) + 400
 
 
@@ -107,164 +76,34 @@ def test_a_look_at_them_is_as_long_as_one_at_an_array(counted, monkeypatch):
     y = np.arange(3000) % 3
     X = np.where(rng.random((3000, 200)) < 0.3, rng.standard_normal((3000, 200)), 0.0)
     X[np.arange(3000), y] += 2.0
-    found, look = [], memory.seen_of
-    monkeypatch.setattr(memory, "seen_of", lambda *args: found.append(args[-1]) or look(*args))
+    found, look = [], memory_look.seen_of
+    monkeypatch.setattr(memory_look, "seen_of", lambda *args: found.append(args[-1]) or look(*args))
     estimates = [estimate_memory(A, y, "hinge", alpha=1e-2) for A in (X, sp.csr_array(X))]
     assert estimates[0] == estimates[1]
-    assert found == [memory.LOOK_TOL, memory.LOOK_TOL]
-
-
-def test_of_a_room_only_what_is_written_to_is_memory():
-    peak, megabyte = memory.Peak(), 1 << 20
-    room = memory.TracedRoom.of(Room(2000), peak)
-    tracemalloc.start()
-    try:
-        room.square(100)[:] = 1.0
-        before = peak.fold()
-        assert before == pytest.approx(8 * 100**2, abs=megabyte // 10)
-        array = np.ones(megabyte)
-        del array  # the room grows after that, where it is free again
-        room.square(200)
-        room.behind(200)
-        assert peak.fold() == pytest.approx(8 * 100**2 + 8 * megabyte, abs=megabyte // 10)
-        room.square(1500)
-        room.square(10)  # what was written to stays memory
-        assert peak.fold() == pytest.approx(8 * 1500**2, abs=megabyte // 10)
-        room.behind(1500)
-        assert peak.fold() == pytest.approx(2 * 8 * 1500**2, abs=megabyte // 10)
-        room.square(1500)[:] = 1.0
-        room.behind(1500)[: 500**2] = 1.0  # a face is smaller than its Hessian
-        written = 8 * (1500**2 + 500**2)
-        assert peak.taken() == pytest.approx(written, abs=2 * megabyte + 8 * PAGE)
-        assert peak.taken() < peak.fold() - 10 * megabyte
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (np.nan, "NaN \\(first at row 7, column 3\\)"),
-        (1j, "complex numbers"),
-        ("seven", "not numeric"),
-        (None, "not numeric"),
-    ],
-)
-def test_wrong_entries_of_small_data_are_named(small, value, message):
-    X, y = small
-    X = X.astype(np.result_type(X, value) if isinstance(value, float | complex) else object)
-    X[7, 3] = value
-    with pytest.raises(ValueError, match=message):
-        estimate_memory(X, y)
-    assert not tracemalloc.is_tracing()
-
-
-def test_data_without_features_are_refused(small):
-    X, y = small
-    with pytest.raises(ValueError, match="X is empty"):
-        estimate_memory(X[:, :0], y)
-
-
-def test_what_a_fit_loads_is_not_counted(small, monkeypatch):
-    """It is made again, unless every fit loads something."""
-    loaded, answers = [], [(100, None, True), (50, None, True)]
-    monkeypatch.setattr(memory, "kernels_and_modules", lambda: tuple(loaded))
-
-    def fit(*args):
-        if len(answers) > 1:
-            loaded.append("a kernel")
-        return answers.pop(0)
-
-    monkeypatch.setattr(memory, "traced_once", fit)
-    assert estimate_memory(*small) == 50
-    answers[:] = [(100, None, True)] * 10
-    assert estimate_memory(*small) > 100
-    assert len(answers) == 10 - memory.TRACED_FITS
-
-
-def test_kernels_that_are_loaded_are_noticed(monkeypatch):
-    kernel = numba.njit(lambda number: number + 1)
-    monkeypatch.setitem(sys.modules, "fenchel.another", SimpleNamespace(kernel=kernel))
-    known = memory.kernels_and_modules()
-    assert memory.kernels_and_modules() == known
-    kernel(1)
-    assert memory.kernels_and_modules()[0] > known[0]
-
-
-def test_who_traces_for_himself_is_not_disturbed(small, monkeypatch):
-    monkeypatch.setattr(memory, "traced_once", None)
-    tracemalloc.start()
-    try:
-        estimate = estimate_memory(*small, "softmax")
-        assert tracemalloc.is_tracing()
-    finally:
-        tracemalloc.stop()
-    monkeypatch.setattr(memory, "WHOLE_ENTRIES", -1)
-    assert estimate == estimate_memory(*small, "softmax")
-
-
-def test_no_whole_fit_is_made_where_it_may_not_fit(small, monkeypatch):
-    monkeypatch.setattr(memory, "traced_once", None)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    assert estimate_memory(*small) > 1000
-
-
-def test_a_fit_that_takes_long_is_counted_after_all(small, monkeypatch):
-    """With what was traced so far, if that is more; and nothing is traced after it."""
-    monkeypatch.setattr(memory, "WHOLE_SECONDS", 0.0)
-    size = memory.Size.of(small[0], 4, "softmax")
-    taken, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
-    assert taken > small[0].nbytes
-    assert not ended
-    assert seen.hessian == pytest.approx(counted_look(small).hessian, rel=0.2)
-    assert estimate_memory(*small, "softmax") == pytest.approx(size.fit_bytes(seen), rel=1e-3)
-    monkeypatch.setattr(memory, "traced", lambda *args: (10**9, seen, False))
-    assert estimate_memory(*small, "softmax") == 10**9
-
-
-def test_no_second_look_is_made_where_a_trace_has_seen_a_hessian(small, monkeypatch):
-    """The look ends with the time of the trace, which ends with it."""
-    now, square = iter(range(10**6)), Room.square
-    monkeypatch.setattr(memory.time, "thread_time", lambda: next(now))
-    formed = []
-    monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
-    for seconds in range(1, 50):  # one for each step
-        monkeypatch.setattr(memory, "WHOLE_SECONDS", seconds)
-        formed.clear()
-        size = memory.Size.of(small[0], 4, "softmax")
-        _, seen, ended = memory.traced(size, *small, 1e-3, "absolute")
-        assert not tracemalloc.is_tracing()
-        if formed:
-            break
-    assert not ended
-    assert seen.hessian >= memory.LATER * max(formed)
-
-
-def counted_look(data):
-    """The look that is made of softmax on larger data."""
-    X, y = data
-    return memory.look(X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size)
+    assert found == [memory_look.LOOK_TOL, memory_look.LOOK_TOL]
 
 
 def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     """Their dual point tells then what is used, and Newton steps are counted for that."""
     X, y = hessian_matters
     X = np.hstack([X, X[::-1]])  # more coefficients than samples
-    arguments = X, y, memory.get_loss("hinge"), 3e-3, "absolute", y.size
+    arguments = X, y, get_loss("hinge"), 3e-3, "absolute", y.size
     whole, steps = memory.look(*arguments), []
     advance = HybridGradient.advance
     monkeypatch.setattr(HybridGradient, "advance", lambda *args: steps.append(1) or advance(*args))
-    monkeypatch.setattr(memory, "LOOK_HYBRID", 60)
+    monkeypatch.setattr(memory_look, "LOOK_HYBRID", 60)
     cut = memory.look(*arguments)
     assert len(steps) == 60
     assert 0.5 * whole.hessian < cut.hessian < 2.0 * whole.hessian
     for few, least, most in ((5, 5, 200), (y.size, cut.face, 2 * cut.face)):  # all: more will come
-        monkeypatch.setattr(memory, "handed_over", lambda *args, few=few: SimpleNamespace(nnz=few))
+        monkeypatch.setattr(
+            memory_look, "handed_over", lambda *args, few=few: SimpleNamespace(nnz=few)
+        )
         assert least <= memory.look(*arguments).face <= most
-    monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
+    monkeypatch.setattr(memory_look, "forms_later", lambda problem, used: False)
     without = memory.look(*arguments)
     assert without.without
-    assert without.instead > memory.GATHERED * 12 * memory.MANY * y.size * 100
+    assert without.instead > memory_look.GATHERED * 12 * memory_look.MANY * y.size * 100
 
 
 def test_copies_in_single_precision_leave_the_room_of_one_in_double():
@@ -326,14 +165,14 @@ def test_sparsemax_counts_a_part_of_its_support():
     X, k = sp.random_array((2000, 50), density=0.1, format="csr"), 300
     scores = 8 * 2000 * k
     softmax, sparsemax = (estimate_memory(X, k, loss) for loss in ("softmax", "sparsemax"))
-    lacking = (1.0 - memory.SUPPORT) * memory.CURVATURE * scores
+    lacking = (1.0 - fit_size.SUPPORT) * fit_size.CURVATURE * scores
     assert softmax - sparsemax == pytest.approx(lacking, abs=1)
 
 
 @pytest.mark.usefixtures("counted")
 def test_the_support_of_sparsemax_is_guessed_by_the_penalty(monkeypatch):
     """In parts of the largest gradient of each class at zero; the intercept has no penalty."""
-    monkeypatch.setattr(memory, "LOOK_SPARSE", -1)  # as large data are looked at
+    monkeypatch.setattr(fit_size, "LOOK_SPARSE", -1)  # as large data are looked at
     rng = np.random.default_rng(0)
     n, k = 600, 20
     y = np.where(rng.random(n) < 0.3, 0, np.arange(n) % k)  # it is wanted for a frequent class
@@ -343,17 +182,17 @@ def test_the_support_of_sparsemax_is_guessed_by_the_penalty(monkeypatch):
     G = np.abs(X.T @ (1.0 / k - np.eye(k)[y]) / n).max(axis=0)
     scores, estimates = 8 * n * k, []
     for alpha in (1e-4, 3e-3, 1e-2):
-        seen = memory.look(X, y, memory.get_loss("sparsemax"), alpha, "absolute", n, False)
-        support = memory.BY_PENALTY * np.minimum(alpha / G, 1.0).mean()
-        assert seen.support == pytest.approx(min(support, memory.SUPPORT))
+        seen = memory.look(X, y, get_loss("sparsemax"), alpha, "absolute", n, False)
+        support = memory_look.BY_PENALTY * np.minimum(alpha / G, 1.0).mean()
+        assert seen.support == pytest.approx(min(support, fit_size.SUPPORT))
         assert seen.only_start
-        lacking = (memory.SUPPORT - seen.support) * memory.CURVATURE * scores
+        lacking = (fit_size.SUPPORT - seen.support) * fit_size.CURVATURE * scores
         estimates.append(estimate_memory(X, y, "sparsemax", alpha=alpha))
         assert estimate_memory(X, k, "sparsemax") - estimates[-1] == pytest.approx(lacking, abs=1)
     assert estimates[0] < estimates[1] < estimates[2] == estimate_memory(X, k, "sparsemax")
-    problem = memory.begun(X, y, k, memory.get_loss("sparsemax"), 0.0, "absolute", np.arange(n))
-    assert memory.support(problem) == 0.0
-    monkeypatch.setattr(memory, "support", None)  # others do not ask for it
+    problem = memory.begun(X, y, k, get_loss("sparsemax"), 0.0, "absolute", np.arange(n))
+    assert memory_look.support(problem) == 0.0
+    monkeypatch.setattr(memory_look, "support", None)  # others do not ask for it
     assert estimate_memory(X, y, "softmax", alpha=1e-4) == estimate_memory(X, k, "softmax")
 
 
@@ -382,12 +221,12 @@ def test_a_smaller_penalty_uses_more_coefficients_and_memory(hessian_matters, lo
 @pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
 def test_the_look_is_the_fit_up_to_its_first_hessian(hessian_matters, loss, monkeypatch):
     X, y = hessian_matters
-    seen = memory.look(X, y, memory.get_loss(loss), 1e-3, "absolute", y.size)
+    seen = memory.look(X, y, get_loss(loss), 1e-3, "absolute", y.size)
     formed, square = [], Room.square
     monkeypatch.setattr(Room, "square", lambda *args: formed.append(args[1]) or square(*args))
     SparseLinearClassifier(loss, alpha=1e-3).fit(X, y)
     if loss != "hinge":
-        assert seen.hessian == pytest.approx(memory.LATER * formed[0])
+        assert seen.hessian == pytest.approx(memory_look.LATER * formed[0])
     assert formed[0] <= seen.hessian <= 2 * max(formed)
     assert 0 < seen.face <= seen.hessian
     assert not seen.without
@@ -397,60 +236,60 @@ def forms_no_hessian(monkeypatch):
     """Neither by BLAS and sample by sample, nor in one product."""
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
     monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
-    monkeypatch.setattr(memory, "forms_later", lambda problem, used: False)
+    monkeypatch.setattr(memory_look, "forms_later", lambda problem, used: False)
 
 
 def test_a_model_that_was_not_seen_has_entries_near_their_bounds(hessian_matters, monkeypatch):
-    monkeypatch.setattr(memory, "LOOK_TOL", 0.5)  # it ends before any Newton step
-    seen = memory.look(*hessian_matters, memory.get_loss("softmax"), 1e-3, "absolute", 1500)
-    assert 0 < seen.face == pytest.approx(seen.hessian / memory.NEARBY)
+    monkeypatch.setattr(memory_look, "LOOK_TOL", 0.5)  # it ends before any Newton step
+    seen = memory.look(*hessian_matters, get_loss("softmax"), 1e-3, "absolute", 1500)
+    assert 0 < seen.face == pytest.approx(seen.hessian / memory_look.NEARBY)
 
 
 def test_newton_steps_of_a_smooth_loss_form_a_hessian_at_last_if_it_is_ever_formed():
-    problem = SimpleNamespace(loss=memory.get_loss("softmax"), n=10_000, k=20)
-    assert memory.forms_later(problem, 1800)
-    assert not memory.forms_later(problem, 1900)  # too many multiplications
+    problem = SimpleNamespace(loss=get_loss("softmax"), n=10_000, k=20)
+    assert memory_look.forms_later(problem, 1800)
+    assert not memory_look.forms_later(problem, 1900)  # too many multiplications
     problem.n = 100
-    assert memory.forms_later(problem, memory.BLAS_SIZE)
-    assert not memory.forms_later(problem, memory.BLAS_SIZE + 1)  # too many rows
+    assert memory_look.forms_later(problem, memory_look.BLAS_SIZE)
+    assert not memory_look.forms_later(problem, memory_look.BLAS_SIZE + 1)  # too many rows
 
 
 @pytest.mark.usefixtures("counted")
 def test_no_hessian_is_counted_where_none_is_formed(hessian_matters, monkeypatch):
     X, y = hessian_matters
-    arguments = X, y, memory.get_loss("softmax"), 1e-3, "absolute", y.size
+    arguments = X, y, get_loss("softmax"), 1e-3, "absolute", y.size
     formed, whole = memory.look(*arguments), estimate_memory(X, y, "softmax")
     forms_no_hessian(monkeypatch)
     seen = memory.look(*arguments)
     assert (seen.hessian, seen.face, seen.without) == (0.0, 0.0, True)
-    less = 8 * (formed.hessian**2 + formed.face**2 + memory.HESSIAN_ENTRIES)
-    less -= max(memory.POSITIONS * X.shape[0] * 151 * 8, seen.instead)
-    less *= 1.0 + memory.BETWEEN
+    less = 8 * (formed.hessian**2 + formed.face**2 + fit_size.HESSIAN_ENTRIES)
+    less -= max(fit_size.POSITIONS * X.shape[0] * 151 * 8, seen.instead)
+    less *= 1.0 + fit_size.BETWEEN
     assert whole - estimate_memory(X, y, "softmax") == pytest.approx(less, abs=2)
 
 
 def test_what_newton_steps_gather_in_place_of_a_hessian_is_counted(hessian_matters, monkeypatch):
     X, y = hessian_matters
     forms_no_hessian(monkeypatch)
-    seen = memory.look(X, y, memory.get_loss("sparsemax"), 1e-3, "absolute", y.size)
+    seen = memory.look(X, y, get_loss("sparsemax"), 1e-3, "absolute", y.size)
     assert seen.without
     # at least a value and a position of every coefficient in a good part of the samples
     assert seen.instead > 12 * 500 * 0.1 * y.size
-    size = memory.Size.of(X, 10, "sparsemax")
-    more = size.fit_bytes(memory.Seen(instead=2e8)) - size.fit_bytes(memory.Seen(instead=1e8))
+    size = fit_size.Size.of(X, 10, "sparsemax")
+    more = size.fit_bytes(fit_size.Seen(instead=2e8)) - size.fit_bytes(fit_size.Seen(instead=1e8))
     assert more == 1e8
 
 
 def test_a_hessian_that_is_formed_late_is_counted(hessian_matters, monkeypatch):
     """With the hinge loss, where the first Newton steps are made without one."""
     X, y = hessian_matters
-    arguments = X, y, memory.get_loss("hinge"), 1e-2, "absolute", y.size
+    arguments = X, y, get_loss("hinge"), 1e-2, "absolute", y.size
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
     monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
     late = memory.look(*arguments)
     assert not late.without
     assert 0 < late.face < late.hessian
-    monkeypatch.setattr(memory, "ROW_WORK", 0)
+    monkeypatch.setattr(memory_look, "ROW_WORK", 0)
     assert memory.look(*arguments).without
 
 
@@ -481,13 +320,15 @@ def test_a_dual_point_that_is_dense_at_first_is_gathered_later(hessian_matters, 
     """With the hinge loss; the more so, the more coefficients are used."""
     X, y = hessian_matters
     forms_no_hessian(monkeypatch)
-    monkeypatch.setattr(memory.UntilHessian, "_begins_rough", staticmethod(lambda problem: False))
+    monkeypatch.setattr(
+        memory_look.UntilHessian, "_begins_rough", staticmethod(lambda problem: False)
+    )
     monkeypatch.setattr(Columns, "packs", lambda self, entries, h: False)
     few, many = (
-        memory.look(X, y, memory.get_loss("hinge"), alpha, "absolute", y.size).instead
+        memory.look(X, y, get_loss("hinge"), alpha, "absolute", y.size).instead
         for alpha in (2e-2, 1e-2)
     )
-    assert 12 * memory.MANY * y.size < few < many
+    assert 12 * memory_look.MANY * y.size < few < many
 
 
 @pytest.mark.usefixtures("counted")
@@ -499,14 +340,14 @@ def test_a_small_hessian_of_sparse_data_is_counted(loss):
     X = rng.random((2000, 400)) * (rng.random((2000, 400)) < 0.02)
     X[np.arange(2000), y] += 1.0
     X = sp.csr_array(X)
-    seen = memory.looked_at(memory.Size.of(X, 3, loss), X, y, 3e-3, "absolute")
+    seen = memory.looked_at(fit_size.Size.of(X, 3, loss), X, y, 3e-3, "absolute")
     formed, factor = [], Room.factor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Room, "factor", lambda *args: formed.append(args[1:]) or factor(*args))
         SparseLinearClassifier(loss, alpha=3e-3).fit(X, y)
-    assert (seen.hessian / memory.LATER, seen.samples) == pytest.approx(formed[0])
-    plain = memory.Size.of(X, 3, loss).fit_bytes(memory.Seen())
-    expected = plain + memory.factor_bytes(seen.hessian, seen.samples)
+    assert (seen.hessian / memory_look.LATER, seen.samples) == pytest.approx(formed[0])
+    plain = fit_size.Size.of(X, 3, loss).fit_bytes(fit_size.Seen())
+    expected = plain + fit_size.factor_bytes(seen.hessian, seen.samples)
     assert estimate_memory(X, y, loss, alpha=3e-3) == pytest.approx(expected, abs=2)
 
 
@@ -514,8 +355,8 @@ def test_a_small_hessian_of_sparse_data_is_counted(loss):
 def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
     X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
     y = np.arange(300) % 5
-    monkeypatch.setattr(memory, "LOOK_SPARSE", 100)
-    monkeypatch.setattr(memory, "seen_of", None)
+    monkeypatch.setattr(fit_size, "LOOK_SPARSE", 100)
+    monkeypatch.setattr(memory_look, "seen_of", None)
     assert estimate_memory(X, y, alpha=1e-3) == estimate_memory(X, 5)
     assert estimate_memory(X, y, alpha=10.0) < estimate_memory(X, 5)
 
@@ -524,11 +365,11 @@ def test_large_sparse_data_are_only_asked_for_their_start(monkeypatch):
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
 def test_where_nothing_is_used_x_is_copied_once(hessian_matters, loss):
     X, y = hessian_matters
-    none = memory.look(X, y, memory.get_loss(loss), 1.0, "absolute", y.size)
-    assert none == memory.Seen(at_start=True)
+    none = memory.look(X, y, get_loss(loss), 1.0, "absolute", y.size)
+    assert none == fit_size.Seen(at_start=True)
     copied, scores = X.shape[0] * (X.shape[1] + 1) * 8, X.shape[0] * 10 * 8
-    assert memory.FLOOR + copied < estimate_memory(X, y, loss, alpha=1.0)
-    assert estimate_memory(X, y, loss, alpha=1.0) < memory.FLOOR + 1.2 * (copied + 2 * scores)
+    assert fit_size.FLOOR + copied < estimate_memory(X, y, loss, alpha=1.0)
+    assert estimate_memory(X, y, loss, alpha=1.0) < fit_size.FLOOR + 1.2 * (copied + 2 * scores)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
@@ -545,8 +386,8 @@ def test_the_look_takes_not_much_more_than_it_says(hessian_matters, loss, alpha)
 
 def test_a_look_where_little_is_free_is_at_fewer_rows(hessian_matters, monkeypatch):
     X, y = hessian_matters
-    size, asked = memory.Size.of(X, 10, "softmax"), []
-    free = size.with_rows(700).fit_bytes(memory.Seen())
+    size, asked = fit_size.Size.of(X, 10, "softmax"), []
+    free = size.with_rows(700).fit_bytes(fit_size.Seen())
     monkeypatch.setattr(memory, "available_memory", lambda: free)
     monkeypatch.setattr(memory, "look", lambda *args: asked.append(args[-1]))
     with pytest.raises(MemoryError):
@@ -570,7 +411,7 @@ def test_rows_without_signal_or_with_one_class_tell_nothing(monkeypatch):
 def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
     X = np.ones((3000, 1000))
     whole, single = (estimate_memory(X.astype(dtype), 2, "softmax") for dtype in ("f8", "f4"))
-    widened = memory.WIDENED * 8 * memory.DESIGN_ENTRIES
+    widened = fit_size.WIDENED * 8 * memory.DESIGN_ENTRIES
     assert whole - single == pytest.approx(2 * 4 * 3000 * 1001 - widened, abs=1)
     assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
 
@@ -597,7 +438,7 @@ def test_a_penalty_that_is_none(hessian_matters, options, words):
 @pytest.mark.usefixtures("counted")
 def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
     X, y = np.eye(40_000, 10), np.arange(40_000) % 50
-    half = (estimate_memory(X, y) + memory.FLOOR) // 2
+    half = (estimate_memory(X, y) + fit_size.FLOOR) // 2
     monkeypatch.setattr(memory, "available_memory", lambda: half)
     with pytest.raises(MemoryError, match="of these rows") as refusal:
         SparseLinearClassifier().fit(X, y)
@@ -658,15 +499,3 @@ def test_too_few_labels_are_refused(sparse: bool) -> None:
     X = np.ones((20, 3))
     with pytest.raises(ValueError, match="y has 10 labels and X 20 rows"):
         estimate_memory(sp.csr_array(X) if sparse else X, np.arange(10) % 2)
-
-
-def test_a_widened_block_leaves_a_gap(small, monkeypatch):
-    X, y = small
-    estimates = {}
-    for dtype in (np.float32, np.float64):
-        for gap in (0, memory.DESIGN_ENTRIES):
-            monkeypatch.setattr(memory, "DESIGN_ENTRIES", gap)
-            estimates[dtype, gap] = estimate_memory(X.astype(dtype), y, "softmax", alpha=0.03)
-    assert estimates[np.float64, 0] == pytest.approx(estimates[np.float64, gap], rel=0.02)
-    more = estimates[np.float32, gap] - estimates[np.float32, 0]
-    assert more == pytest.approx(8 * X.size, rel=0.05)

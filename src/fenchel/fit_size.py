@@ -1,0 +1,201 @@
+"""What the arrays of a fit take, counted from its size and from what was seen of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.design import is_hardly_sparse
+from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
+from fenchel.losses import Loss, Sparsemax, get_loss
+from fenchel.problem import BLOCK_ENTRIES, Matrix
+from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
+from fenchel.solvers.primal_dual import DENSE_ENTRIES
+from fenchel.solvers.working_rows import LARGE
+from fenchel.solvers.working_set import COPIED_ENTRIES, HESSIAN_ENTRIES, WORTH_A_COPY
+
+#: A fit of at most so many entries of X and scores is made as a whole and traced.
+WHOLE_ENTRIES = 1 << 20
+
+#: What any fit takes: objects and buffers; and what the allocator keeps between the arrays, as a
+#: part of them, up to so many bytes.
+FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
+
+#: The same with sparse data, of which the arrays come in many sizes: an array of the size of U, or
+#: less.
+MOST_BETWEEN_SPARSE = 9_000_000
+
+#: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
+#: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
+#: smooth has a centre as well, which a dense X has room for: less is gathered than is allowed for.
+#: Counted from what was measured, as are the others here. Rows, weights and shares are two arrays
+#: and a half, and only of where a V has curvature: with sparsemax on its support, which is anything
+#: from all of the scores (a large penalty) to next to nothing. Of that no more than this part is
+#: counted: where it is larger, values of X are no longer gathered.
+SCORE_ARRAYS, CENTRE, CURVATURE, SUPPORT = 8, 0.3, 2.5, 0.6
+
+#: Two more of them where they are large and the loss is not smooth. Measured, in the first sweeps
+#: of Newton steps; which arrays they are was not traced.
+LARGE_CENTRE = 2.0
+
+#: Arrays of scores on dense data with a smooth loss; with another, of which some are held by class
+#: too; and where a fit ends at its start.
+SMOOTH_SCORES, CLASS_SCORES, START_SCORES = 6.6, 8.6, 2
+
+#: Blocks of the gradient (d x k) at the same time; of sparse data only what is beyond its bound is
+#: kept.
+GRADIENT_BLOCKS = 3
+
+#: Arrays of the size of the scores and of U that the hybrid gradient steps hold together with a
+#: check: three points with their products, sums, the last restart and the best point. U is sparse.
+HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
+
+#: X is held by rows and by columns, and what was freed beside them is not all used again. At the
+#: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
+#: but only so many arrays of scores.
+SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.2, 8, 4, 2, 3
+
+#: The rows of a sparse X in the features of the working set are copied where scores are many: about
+#: this part of X.
+WORKING_PART = 0.3
+
+#: Products with a dense X in single precision widen a block of it, and turn that by columns.
+WIDENED = 1.6
+
+#: Where no Hessian is formed of dense data, the positions that Newton steps read take about this
+#: part of X.
+POSITIONS = 0.9
+
+#: At sparse data, which have small Hessians only, it is up to so many entries of X and scores.
+LOOK_SPARSE = 1 << 20
+
+#: There is no look where the Hessian is at most this part of the rest in any case.
+SMALL_PART = 0.1
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look tells of a fit."""
+
+    hessian: float = 0.0  # rows of the largest that is formed
+    face: float = 0.0  # rows of what is solved of it
+    samples: float = 0.0  # of which it is made in one product, if it is
+    at_start: bool = False  # whether zero is the solution
+    without: bool = False  # whether Newton steps are made without one
+    instead: float = 0.0  # bytes that these gather of X
+    dense: bool = False  # whether the dual point has few zeros
+    support: float = SUPPORT  # part of the scores with curvature, of sparsemax and sparse data
+    only_start: bool = False  # whether nothing but the start was looked at
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the memory of a fit depends on."""
+
+    n: int
+    d: int
+    k: int
+    stored: int  # bytes of X beside a column of ones
+    nonzeros: int | None  # of X beside a column of ones, where its design is sparse
+    loss: Loss
+
+    @classmethod
+    def of(cls, X: Matrix, k: int, loss: str | Loss) -> Size:
+        (n, d), loss = X.shape, get_loss(loss)
+        if not sp.issparse(X) or is_hardly_sparse(n, d + 1, X.nnz + n):
+            item = X.dtype.itemsize if X.dtype.kind == "f" else DOUBLE
+            return cls(n, d, k, n * (d + 1) * item, None, loss)
+        position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
+        return cls(n, d, k, (X.nnz + n) * (DOUBLE + position), X.nnz + n, loss)
+
+    def with_rows(self, n: int) -> Size:
+        """The same with so many of the rows."""
+        nonzeros = None if self.nonzeros is None else self.nonzeros * n // self.n
+        return replace(self, n=n, stored=self.stored * n // self.n, nonzeros=nonzeros)
+
+    def most_rows(self, free: int, seen: Seen | None) -> int:
+        """How many of the rows fit into so many bytes."""
+        rows, beyond = 0, self.n + 1
+        while beyond - rows > 1:
+            middle = (rows + beyond) // 2
+            fits = self.with_rows(middle).fit_bytes(seen) <= free
+            rows, beyond = (middle, beyond) if fits else (rows, middle)
+        return rows
+
+    def fit_bytes(self, seen: Seen | None = None) -> int:
+        """What a fit takes, by what was seen: by default, with as large a Hessian as may be."""
+        n, d, k, loss = self.n, self.d, self.k, self.loss
+        scores, gradient = 8 * n * k, 8 * d * k
+        if self.nonzeros is not None:
+            work: float = SCORE_ARRAYS * scores
+            if not loss.smooth:
+                work += (CENTRE + LARGE_CENTRE * (n * k > LARGE)) * scores
+            elif isinstance(loss, Sparsemax):
+                part = SUPPORT if seen is None else seen.support
+                work -= (1.0 - part) * CURVATURE * scores
+            copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
+            start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
+            if seen is None or seen.only_start:  # some Hessian may be formed
+                return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
+            beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
+            if seen.at_start:  # by rows and by columns, and nothing after it
+                return int(beside + 2 * self.stored + start)
+            beside += factor_bytes(seen.hessian, min(n, seen.samples))
+            return int(beside + copies * self.stored + max(work, start))
+        if seen is None:
+            most = min(d * k, BLAS_SIZE)
+            seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples
+        blocks = GRADIENT_BLOCKS * min(gradient, 8 * BLOCK_ENTRIES)
+        if seen.at_start:
+            return with_rest(self.stored + START_SCORES * scores + blocks)
+        work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
+        hessian = 8 * (seen.hessian**2 + seen.face**2)
+        if seen.samples:
+            hessian = max(hessian, factor_bytes(seen.hessian, min(n, seen.samples)))
+        if loss.smooth or seen.dense:  # by products of some samples at a time
+            hessian += 8 * min(seen.hessian * n, HESSIAN_ENTRIES)
+        if seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
+            hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
+        work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
+        if self.is_widened:
+            work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
+        if self._begins_rough:
+            work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
+        return with_rest(2 * self.stored + work)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a whole fit is worth a try."""
+        stored = self.n * self.d if self.nonzeros is None else self.nonzeros
+        return stored + self.n * self.k <= WHOLE_ENTRIES
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether X is dense and of single precision."""
+        return self.nonzeros is None and self.stored < DOUBLE * self.n * (self.d + 1)
+
+    @property
+    def begins(self) -> bool:
+        """Whether a fit of sparse data is begun: where the largest Hessian would matter."""
+        assert self.nonzeros is not None
+        size = min(DENSE_SIZE, np.sqrt(DENSE_WORK / self.n), self.d * self.k)
+        small = self.nonzeros + self.n * self.k <= LOOK_SPARSE
+        return bool(small and factor_bytes(size, self.n) > SMALL_PART * self.fit_bytes(Seen()))
+
+    @property
+    def _begins_rough(self) -> bool:
+        """Whether hybrid gradient steps come first (:class:`.PrimalDual`), for dense data."""
+        fits = (self.n + self.d) * self.k <= DENSE_ENTRIES
+        return not self.loss.smooth and (self.d + 1) * self.k > self.n and fits
+
+
+def with_rest(arrays: float) -> int:
+    """What arrays take, and what is between and beside them."""
+    return FLOOR + int(arrays + min(BETWEEN * arrays, MOST_BETWEEN))
+
+
+def factor_bytes(size: float, n_rows: float) -> float:
+    """What a Hessian in one product takes: its factor, the product of that, and its negative."""
+    return 8.0 * size * (n_rows + 2.0 * size)

@@ -1,0 +1,271 @@
+"""A look at the beginning of a fit: how large its Hessians will be, if it forms any."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fenchel.fit_size import DOUBLE, POSITION, SUPPORT, Seen
+from fenchel.losses import Loss, Sparsemax
+from fenchel.path import largest_penalty
+from fenchel.problem import Matrix, Problem
+from fenchel.solvers.hybrid_gradient import HybridGradient
+from fenchel.solvers.kept_hessian import Room
+from fenchel.solvers.l1_model import BLAS_SIZE, forms_hessian
+from fenchel.solvers.newton_state import ROW_WORK, State
+from fenchel.solvers.packed_quadratic import block_bytes
+from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
+from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
+from fenchel.solvers.working_set import MANY, many, most_new, violators
+from fenchel.solving import solve_problem
+from fenchel.traced_memory import Peak, TracedRoom
+
+#: A fit that is traced as a whole has so many CPU seconds; after that it is only looked at.
+WHOLE_SECONDS = 1.0
+
+#: The support is about so many times the penalty in parts of the largest gradient of a class.
+BY_PENALTY = 2.0
+
+#: The largest Hessian of a Newton step on dense data has about so many times the rows of the first
+#: one. With a loss that is not smooth more entries come and go: about this part of the most that a
+#: working set may take in.
+LATER, COMING = 1.05, 0.6
+
+#: Where none has been seen, and the loss has a dual point of the Newton model: that has the entries
+#: which are close to their bounds as well, about so many times those used in all.
+NEARBY = 1.4
+
+#: Newton steps without a Hessian read X itself as long as V is dense. With a loss that is not
+#: smooth it will not stay so: about this part of what is gathered of X then, at its densest.
+GATHERED = 0.75
+
+#: By more rows more coefficients are used, with about this power of their number.
+LOOK_GROWTH = 0.1
+
+#: The look ends at the first of these gaps, in units of P(0), or after so many rounds of Newton
+#: steps without a Hessian; the fit at the last gap.
+LOOK_TOL, LOOK_ROUNDS, FIT_TOL = 3e-2, 2, 1e-3
+
+#: Or after so many hybrid gradient steps, whose dual point tells how many coefficients are used.
+LOOK_HYBRID = 600
+
+
+class EnoughSeenError(Exception):
+    """A Hessian of so many rows would be formed now; of none, if none is after several steps.
+
+    With the number of samples that it is made of, where that is in one product.
+    """
+
+
+class OnlyTheStart(PrimalDual):
+    """The solver up to its first step."""
+
+    def init(self, *arguments: Any) -> Any:
+        raise EnoughSeenError(0)
+
+
+class NoRoom(Room):
+    """Tells how large a Hessian would be that the solver wants to form."""
+
+    def square(self, size: int) -> np.ndarray:
+        raise EnoughSeenError(size)
+
+    def factor(self, size: int, n_rows: int) -> np.ndarray:
+        raise EnoughSeenError(size, n_rows)
+
+
+class UntilHessian(PrimalDual):
+    """The solver up to the first Hessian that it would form, if it does soon.
+
+    With a peak to measure it forms all of them, and goes on like that only when its time is over.
+    """
+
+    def __init__(self, peak: Peak | None = None) -> None:
+        super().__init__()
+        self.state: Any = None
+        self.without = 0  # rounds of Newton steps
+        self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
+
+    def init(self, *arguments: Any) -> Any:
+        self.state = super().init(*arguments)
+        return self.state
+
+    def advance(self, state: Any, n_steps: int) -> None:
+        for _ in range(n_steps):
+            if self._traces(state):
+                self.without += makes_newton_steps(state.inner)
+                super().advance(state, 1)
+                continue
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
+                state.inner.room = NoRoom(state.inner.room.most, state.inner.room.instead)
+            if isinstance(state.method, HybridGradient) and state.inner.iteration >= LOOK_HYBRID:
+                raise EnoughSeenError(0)
+            newton = makes_newton_steps(state.inner)
+            super().advance(state, 1)
+            self._count(newton)
+
+    def _traces(self, state: Any) -> bool:
+        """Whether the whole fit is made."""
+        if self.peak is None:
+            return False
+        if time.thread_time() <= self.deadline:
+            if isinstance(state.inner, State) and not isinstance(state.inner.room, TracedRoom):
+                state.inner.room = TracedRoom.of(state.inner.room, self.peak)
+            return True
+        self.peak.end()
+        formed, self.peak = self.peak.formed, None
+        if formed[0] or self.without >= LOOK_ROUNDS:
+            raise EnoughSeenError(*formed)
+        return False
+
+    def sharpened(self, state: Any) -> np.ndarray | None:
+        V = super().sharpened(state)
+        if self.peak is None:
+            self._count(V is not None)
+        return V
+
+    def _count(self, newton: bool) -> None:
+        self.without += newton
+        if self.without >= LOOK_ROUNDS:
+            raise EnoughSeenError(0)
+
+
+def makes_newton_steps(state: Any) -> bool:
+    """Whether the solver is beyond hybrid gradient steps and steps on single classes."""
+    return isinstance(state, State) and (state.by_class is None or state.by_class.slow)
+
+
+def look(
+    X: Matrix,
+    codes: np.ndarray,
+    loss: Loss,
+    alpha: float,
+    scale: str,
+    n_rows: int,
+    begins: bool = True,
+) -> Seen | None:
+    """The Hessian of a fit, about, by the beginning of one with some of its rows.
+
+    Without ``begins`` only what its start tells. None where the rows have no signal: nothing is
+    known then, and the fit says so if need be.
+    """
+    X = sp.csr_array(X) if sp.issparse(X) else X
+    n, k = X.shape[0], codes.max() + 1  # some classes may have no sample among the rows
+    # drawn, because labels often come in turns; by the same seed, so that the answer is the same
+    rows = np.sort(np.random.default_rng(0).choice(n, n_rows, replace=False))
+    problem = begun(X, codes[rows], k, loss, alpha, scale, rows)
+    if problem is None:
+        return None
+    if not begins:
+        if ends_at_start(problem):
+            return Seen(at_start=True)
+        known = isinstance(loss, Sparsemax)
+        return Seen(support=support(problem) if known else SUPPORT, only_start=True)
+    # hybrid gradient steps are cheap, and may be all that there is
+    whole = problem.design.is_sparse or UntilHessian._begins_rough(problem)
+    return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
+
+
+def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: float) -> Seen:
+    """What a solver tells of a fit to n rows by one to so many of them."""
+    first = samples = 0
+    cut, loss = False, problem.loss
+    try:
+        result = solve_problem(problem, solver=solver, tol=tol, rng=0)
+        if solver.state is None:  # next to nothing is used
+            return Seen(at_start=result.gap <= FIT_TOL * problem.at_zero)
+    except EnoughSeenError as seen:
+        first, samples = (*seen.args, 0)[:2]
+        cut = isinstance(solver.state.method, HybridGradient)
+    state, possible = solver.state.inner, problem.d * problem.k
+    if problem.design.is_sparse:  # with small Hessians, and none in many fits
+        return Seen(LATER * first, samples=samples)
+    if cut:  # Newton steps may follow
+        instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
+        point = solver.points(solver.state)[0]
+        few = handed_over(solver.state, point, size).nnz
+        used = min(size, few) if few < problem.n else size  # as many as may be: more will come
+    elif isinstance(state, State):
+        used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
+        V = state.V
+    else:  # hybrid gradient steps were enough, or class means
+        return Seen()
+    without = cut or solver.without > 0
+    if not first and without and not loss.smooth and not instead:
+        instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
+        instead += block_bytes(np.full(problem.k, used / problem.k))
+    if not first and (used > BLAS_SIZE or (without and not forms_later(problem, used))):
+        return Seen(without=True, instead=instead)
+    more = (n / n_rows) ** LOOK_GROWTH
+    # all that are used, where Newton steps are still to come
+    largest, face = LATER * max(first, used), float(used)
+    if loss.twice_differentiable and not first:
+        largest = NEARBY * used
+    if not loss.smooth:
+        if not (first and solver._begins_rough(problem)):  # else the first one is the largest
+            coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
+            largest = max(largest, used + coming)
+        face = (used + largest) / 2.0
+    most = min(possible, BLAS_SIZE)
+    sizes = min(more * largest, most), min(more * face, most)
+    return Seen(*sizes, samples=more * samples, instead=instead, dense=many(V))
+
+
+def begun(
+    X: Matrix,
+    codes: np.ndarray,
+    k: int,
+    loss: Loss,
+    alpha: float,
+    scale: str,
+    rows: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Problem | None:
+    """The problem of a fit to some rows of X: None where these have no signal."""
+    problem = Problem.from_data(
+        X, codes, loss=loss, lam=0.0, sample_weight=weights, classes=np.arange(k),
+        fit_intercept=True, rows=rows,
+    )  # fmt: skip
+    try:
+        unit = 1.0 if scale == "absolute" else largest_penalty(problem)
+    except ValueError:
+        return None
+    return problem.with_penalty(alpha * unit)
+
+
+def forms_later(problem: Problem, used: int) -> bool:
+    """Whether a Hessian is formed at last, where the first Newton steps are made without one.
+
+    With a smooth loss where one of so many coefficients is ever formed: less and less damping makes
+    it worth its price. With another fewer and fewer samples have curvature, at the end about as
+    many as coefficients are used, in two classes each.
+    """
+    if problem.loss.smooth:
+        return forms_hessian(used, problem.n, blas=True)
+    return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
+
+
+def ends_at_start(problem: Problem) -> bool:
+    """Whether the model of zeros is certified before any step."""
+    try:
+        solve_problem(problem, solver=OnlyTheStart(), tol=FIT_TOL, rng=0)
+    except EnoughSeenError:
+        return False
+    return True
+
+
+def support(problem: Problem) -> float:
+    """The part of the scores that sparsemax will have in its support, by the penalty.
+
+    With a penalty that hardly lets a class leave zero its scores stay close to the others, and
+    most samples have all of these classes in their support.
+    """
+    feature, klass, excess, _ = violators(problem, problem.dual_at_zero(), problem.d * problem.k)
+    penalised = problem.penalty_factor[feature] > 0.0
+    largest = np.zeros(problem.k)
+    np.maximum.at(largest, klass[penalised], excess[penalised])
+    parts = problem.lam / np.maximum(problem.lam + largest, 1e-300)
+    return min(BY_PENALTY * float(parts.mean()), SUPPORT)
