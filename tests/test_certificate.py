@@ -243,7 +243,7 @@ def test_a_sparse_dual_point_is_read_by_rows(monkeypatch) -> None:
     V = sp.csr_array(np.full((problem.n, problem.k), 1.0 / problem.k))
     layouts = []
     monkeypatch.setattr(
-        "fenchel.problem.largest_by_feature", lambda *a: layouts.append(a[3].flags.c_contiguous)
+        "fenchel.problem.raise_to_largest", lambda *a: layouts.append(a[1].flags.c_contiguous)
     )
     problem.gradient_row_norms(V)
     assert layouts == [True]

@@ -212,11 +212,11 @@ def _feasible(
     s_max = min(s_max * (1 - SAFETY), limit)
 
     def value(s: float) -> float:
-        total = 0.0
-        for rows in problem.row_blocks():
+        def of(rows: slice) -> float:
             y = problem.y[rows]
-            total += float(problem.weights[rows] @ problem.loss.f(_mixed(s, V[rows], y), y))
-        return -total
+            return float(problem.weights[rows] @ problem.loss.f(_mixed(s, V[rows], y), y))
+
+        return -problem.sum_of_rows(of)
 
     s, dual = s_max, value(s_max)
     if not problem.loss.affine:
@@ -254,5 +254,5 @@ def _toward_labels(problem: Problem, V: Matrix, s: float) -> Matrix:
         W = (s * V + (1 - s) * Y).tocsr()
         np.maximum(W.data, 0.0, out=W.data)
         return W
-    toward_labels(V, problem.y, s, V)
+    problem.in_rows(lambda rows: toward_labels(V[rows], problem.y[rows], s, V[rows]))
     return V

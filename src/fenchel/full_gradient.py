@@ -54,6 +54,4 @@ def _gradient(problem: Problem, V: np.ndarray) -> np.ndarray:
         G = np.zeros((problem.k, problem.d))
         class_blocks.add_row_products(X, V, y, weights, G)
         return G.T
-    R = np.empty((problem.n, problem.k))
-    class_blocks.dense_residual(V, y, weights, 0, R)
-    return problem.design.rmatmul(R)
+    return problem.design.rmatmul(problem.residual(V, 0, problem.k))

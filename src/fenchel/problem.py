@@ -15,11 +15,12 @@ from fenchel.class_means import ClassMeans
 from fenchel.common_part import CommonPart, dear, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.design.rows import take_rows
+from fenchel.feature_products import StoredRows, raise_to_largest
 from fenchel.full_gradient import FullGradient
 from fenchel.geometry.norms import MixedNorm
 from fenchel.kernels.class_blocks import dense_residual
-from fenchel.kernels.sparse_products import largest_by_feature, largest_by_feature_of_rows
 from fenchel.losses import Loss, get_loss
+from fenchel.threads import Found, each
 
 #: Penalties by name: entrywise l1, or whole features together (the paper's appendix, 1x2).
 PENALTIES = {"l1": MixedNorm(1, 1), "group": MixedNorm(1, 2)}
@@ -30,6 +31,9 @@ BLOCK_ENTRIES = 1 << 22
 #: Losses are computed of rows with about this many scores at a time, which stay in the cache and in
 #: memory that the process has already.
 ROW_ENTRIES = 1 << 20
+
+#: The same where threads share the rows, each with working space of its own.
+SHARED_ENTRIES = 1 << 17
 
 #: Below this part of non-zeros a product with a sparse matrix is the faster one.
 SPARSE = 0.1
@@ -248,12 +252,15 @@ class Problem:
 
     def risk(self, U: Matrix) -> float:
         """The weighted mean loss, in blocks of rows so that no (n, k) array is needed."""
-        total = 0.0
         scores = _scorer(U)
-        for rows in self.row_blocks():
+
+        def of(rows: slice) -> float:
             Z = scores(self.design.rows(rows.start, rows.stop))
-            total += float(self.weights[rows] @ self.loss.value(Z, self.y[rows]))
-        return total
+            return float(self.weights[rows] @ self.loss.value(Z, self.y[rows]))
+
+        if self.design.is_sparse:
+            return self.sum_of_rows(of)
+        return sum(map(of, self.row_blocks()))  # BLAS has threads of its own
 
     def primal(self, U: Matrix) -> float:
         """P(U)."""
@@ -261,11 +268,11 @@ class Problem:
 
     def conjugate(self, V: Matrix) -> float:
         """``F(V) = sum_i weights_i f(v_i, y_i)`` (eq:composite-part-v)."""
-        total = 0.0
-        for rows in self.row_blocks():
-            block = dense(V[rows])
-            total += float(self.weights[rows] @ self.loss.f(block, self.y[rows]))
-        return total
+
+        def of(rows: slice) -> float:
+            return float(self.weights[rows] @ self.loss.f(dense(V[rows]), self.y[rows]))
+
+        return self.sum_of_rows(of)
 
     def gradient(self, V: np.ndarray) -> np.ndarray:
         """``G_U = X^T diag(weights) (V - Y)`` (eq:gradient-field), dense (d, k)."""
@@ -311,17 +318,14 @@ class Problem:
         if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(V):
             rows = rows_beside_common(self.design, V, self.y, self.weights)
             if rows is not None:
-                csc = self.design.csc
-                args = csc.indptr, csc.indices, csc.data, rows, self.nonnegative
-                largest_by_feature(*args, enough, norms)
+                raise_to_largest(self.design.csc, rows, self.nonnegative, enough, norms)
                 return norms
         width = max(1, BLOCK_ENTRIES // max(self.d, self.n))
         common = None if sp.issparse(V) else self.common_part(V)
         for start in range(0, classes.size, width):
             block = classes[start : start + width]
             if not sp.issparse(V):
-                W = np.empty((self.n, block.size))
-                dense_residual(V, self.y, self.weights, start, W)
+                W = self.residual(V, start, start + block.size)
             else:
                 mine = np.flatnonzero(np.isin(self.y, block))
                 where = mine, np.searchsorted(block, self.y[mine])
@@ -334,10 +338,7 @@ class Problem:
                     W = self.weights[:, None] * W.toarray(order="C")  # the kernel reads rows
                     W[where] -= self.weights[mine]
             if np.isinf(q) and isinstance(self.design, SparseDesign) and not sp.issparse(W):
-                csc = self.design.csc
-                largest_by_feature(
-                    csc.indptr, csc.indices, csc.data, W, self.nonnegative, enough, norms
-                )
+                raise_to_largest(self.design.csc, W, self.nonnegative, enough, norms)
                 continue
             G = self.constrained_part((common or self.design).rmatmul(W))
             if np.isinf(q):
@@ -357,16 +358,32 @@ class Problem:
         labels = sp.csr_array((self.weights, self.y, np.arange(self.n + 1)), shape=(self.n, self.k))
         W = sp.diags_array(self.weights) @ V - labels
         rows = W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data
-        csc, part = design.csc, np.zeros(self.k)
-        largest_by_feature_of_rows(
-            csc.indptr, csc.indices, csc.data, rows, self.nonnegative, part, enough, norms
-        )
+        few = StoredRows(self.k, *rows)
+        raise_to_largest(design.csc, few, self.nonnegative, enough, norms)
 
-    def row_blocks(self) -> Iterator[slice]:
-        """Slices of rows, so that no second (n, k) array is needed."""
-        size = max(1, ROW_ENTRIES // self.k)
+    def residual(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
+        R = np.empty((self.n, stop - start))
+
+        def fill(rows: slice) -> None:
+            dense_residual(V[rows], self.y[rows], self.weights[rows], start, R[rows])
+
+        self.in_rows(fill)
+        return R
+
+    def row_blocks(self, entries: int = ROW_ENTRIES) -> Iterator[slice]:
+        """Slices of rows with so many scores, so that no second (n, k) array is needed."""
+        size = max(1, entries // self.k)
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))
+
+    def in_rows(self, function: Callable[[slice], Found]) -> list[Found]:
+        """What a function finds in slices of rows, which threads share, from first to last."""
+        return each(function, self.row_blocks(SHARED_ENTRIES), self.n * self.k)
+
+    def sum_of_rows(self, function: Callable[[slice], float]) -> float:
+        """The sum of that, added up in the order of the rows."""
+        return sum(self.in_rows(function))
 
 
 def _scorer(U: Matrix) -> Callable[[Design], np.ndarray]:

@@ -23,7 +23,7 @@ from fenchel.losses import get_loss
 from fenchel.problem import Problem
 from fenchel.solvers import working_set
 from fenchel.solvers.class_newton import Progress, costs
-from fenchel.solvers.working_set import HESSIAN_ENTRIES, Columns, Entries, residual, violators
+from fenchel.solvers.working_set import HESSIAN_ENTRIES, Columns, Entries, violators
 
 
 @pytest.fixture
@@ -283,8 +283,8 @@ def test_violators_of_a_dense_and_of_a_sparse_v(
     V[(least > V) & (V.max(axis=1, keepdims=True) > V)] = 0.0
     V /= V.sum(axis=1, keepdims=True)
     R = problem.weights[:, None] * (V - np.eye(3)[problem.y])
-    np.testing.assert_allclose(residual(problem, V, 0, 3), R, atol=1e-16)
-    np.testing.assert_allclose(residual(problem, V, 1, 3), R[:, 1:], atol=1e-16)
+    np.testing.assert_allclose(problem.residual(V, 0, 3), R, atol=1e-16)
+    np.testing.assert_allclose(problem.residual(V, 1, 3), R[:, 1:], atol=1e-16)
     feature, klass, excess, scale = violators(problem, V, 10**6)
     G = problem.constrained_part(problem.design.rmatmul(R))
     bound = 0.05 * problem.penalty_factor[:, None]

@@ -19,7 +19,7 @@ from fenchel.solvers.hybrid_gradient import HybridGradient, Products
 from fenchel.solvers.linear_program import LinearProgram
 from fenchel.solvers.primal_dual import PrimalDual, moving_classes
 from fenchel.solvers.proximal_newton import ProximalNewton
-from fenchel.solvers.working_set import Columns, Entries, residual, residual_of, violators
+from fenchel.solvers.working_set import Columns, Entries, residual_of, violators
 
 N, D, K = 60, 30, 20
 
@@ -75,7 +75,7 @@ def test_products_are_the_same_and_few_columns_are_multiplied(monkeypatch) -> No
         return rmatmul(self, W)
 
     monkeypatch.setattr(DenseDesign, "rmatmul", counted)
-    G = common.rmatmul(residual(problem, V, 0, K))
+    G = common.rmatmul(problem.residual(V, 0, K))
     frequent = np.count_nonzero(np.bincount(problem.y, minlength=K) > 0.05 * N)
     assert sum(multiplied) <= 2 + frequent < K
     monkeypatch.undo()
@@ -125,7 +125,7 @@ def test_the_residual_beside_what_is_common() -> None:
         V, problem.y, problem.weights, V.size
     )
     rest = sp.csr_array((added, klass.astype(int), pointer), shape=V.shape).toarray()
-    R = residual(problem, V, 0, K)
+    R = problem.residual(V, 0, K)
     np.testing.assert_allclose(column[:, None] + rest, R, atol=1e-16)
     np.testing.assert_allclose(largest, np.abs(R).max(axis=1), rtol=1e-14)
     assert added.size < 0.5 * V.size
@@ -221,7 +221,7 @@ def test_scores_and_gradients_in_few_classes_are_those_in_all(monkeypatch) -> No
     for few, all_classes in zip(*found, strict=True):
         np.testing.assert_array_equal(few, all_classes)
     classes = np.array([0, 6, 9, 19])
-    expected = residual(problem, V, 0, K)[:, classes]
+    expected = problem.residual(V, 0, K)[:, classes]
     np.testing.assert_array_equal(residual_of(problem, V, classes), expected)
     assert columns.gradient_of_dense(Entries.empty(), problem, V).size == 0
 

@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from fenchel.kernels.compiled import helper, kernel
 from fenchel.kernels.hybrid_gradient import longer
-from fenchel.kernels.primitives import empty, floats, larger, smaller, zeros
+from fenchel.kernels.primitives import empty, floats, larger, smaller
 
 
 @kernel()
@@ -38,7 +38,7 @@ def _feature(indptr, indices, data, W, j, nonnegative, out):
 def _product(indptr, indices, data, W, j, out):
     """``out_l = g_l`` for row j of ``G = X^T W``.
 
-    W is an array, or ``(k, base, pointer, klass, added, largest)``: as the rows of
+    W is an array, or ``(k, base, pointer, klass, added)``: as the rows of
     ``residual_beside_common`` have it, with ``base = X^T column`` for the column.
     """
     raise NotImplementedError  # compiled for either W
@@ -55,7 +55,7 @@ def _product_of(indptr, indices, data, W, j, out):
                 out[l] += x * W[i, l]
 
     def of_rows(indptr, indices, data, W, j, out):
-        _, base, pointer, klass, added, _ = W
+        _, base, pointer, klass, added = W
         for l in range(out.size):
             out[l] = base[j]
         for q in range(indptr[j], indptr[j + 1]):
@@ -66,35 +66,38 @@ def _product_of(indptr, indices, data, W, j, out):
     return of_array if isinstance(W, types.Array) else of_rows
 
 
-def _sizes(W):
-    """The number of classes, and the largest ``|w_il|`` of every row."""
+def _classes(W):
+    """The number of classes."""
     raise NotImplementedError  # compiled for either W
 
 
-@overload(_sizes)
-def _sizes_of(W):
+@overload(_classes)
+def _classes_of(W):
     def of_array(W):
-        most = zeros(W.shape[0], np.float64)
-        for i in range(W.shape[0]):
-            for l in range(W.shape[1]):
-                most[i] = larger(most[i], abs(W[i, l]))
-        return W.shape[1], most
+        return W.shape[1]
 
     def of_rows(W):
-        return W[0], W[5]
+        return W[0]
 
     return of_array if isinstance(W, types.Array) else of_rows
 
 
-@helper()
-def _largest_of_stored(W):
-    """The same for a W in CSR form."""
-    pointer, _, value = W
-    most = zeros(pointer.size - 1, np.float64)
+@kernel()
+def largest_by_row(W, most):
+    """``most_i = max_l |w_il|``."""
+    for i in range(W.shape[0]):
+        most[i] = 0.0
+        for l in range(W.shape[1]):
+            most[i] = larger(most[i], abs(W[i, l]))
+
+
+@kernel()
+def largest_of_stored(pointer, value, most):
+    """The same for the values of a W in CSR form."""
     for i in range(most.size):
+        most[i] = 0.0
         for p in range(pointer[i], pointer[i + 1]):
             most[i] = larger(most[i], abs(value[p]))
-    return most
 
 
 @helper()
@@ -107,14 +110,13 @@ def _possible(indptr, indices, data, most, j):
 
 
 @kernel()
-def largest_by_feature(indptr, indices, data, W, nonnegative, enough, largest):
+def largest_by_feature(indptr, indices, data, W, most, nonnegative, enough, largest):
     """Raise ``largest_j`` to the largest constrained part in row j of ``X^T W``.
 
     Or to ``sum_i |x_ij| max_l |w_il|``, which is no smaller, where that is at most enough_j: most
-    features of text are so rare that they need not be multiplied.
+    features of text are so rare that they need not be multiplied. ``most_i = max_l |w_il|``.
     """
-    k, most = _sizes(W)
-    part = floats(k)
+    part = floats(_classes(W))
     for j in range(largest.size):
         possible = _possible(indptr, indices, data, most, j)
         if possible <= enough[j]:
@@ -137,10 +139,9 @@ def _add_rows(indptr, indices, data, W, j, part):
 
 
 @kernel()
-def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enough, largest):
+def largest_by_feature_of_rows(indptr, indices, data, W, most, part, nonnegative, enough, largest):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass, _ = W
-    most = _largest_of_stored(W)
     for j in range(largest.size):
         possible = _possible(indptr, indices, data, most, j)
         if possible <= enough[j]:
@@ -157,16 +158,16 @@ def largest_by_feature_of_rows(indptr, indices, data, W, nonnegative, part, enou
 
 
 @kernel()
-def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
+def beyond_bounds(indptr, indices, data, W, most, nonnegative, bound):
     """Where the constrained part of ``X^T W`` is beyond bound_j: feature, class, and by how much.
 
     Also returns the smallest of ``bound_j / part`` there, for positive bounds (1 where none is).
-    What cannot be beyond it, by :func:`_possible`, is not multiplied.
+    What cannot be beyond it, by :func:`_possible` with ``most_i = max_l |w_il|``, is not
+    multiplied.
     """
     room, found, scale = 1024, 0, 1.0
     feature, klass, excess = empty(room, np.int64), empty(room, np.int64), floats(room)
-    k, most = _sizes(W)
-    part = floats(k)
+    part = floats(_classes(W))
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue
@@ -186,12 +187,11 @@ def beyond_bounds(indptr, indices, data, W, nonnegative, bound):
 
 
 @kernel()
-def beyond_bounds_of_rows(indptr, indices, data, W, nonnegative, part, bound):
+def beyond_bounds_of_rows(indptr, indices, data, W, most, part, nonnegative, bound):
     """The same for a W with few non-zeros, in CSR form; ``part`` is zeroed working space, (k,)."""
     pointer, klass_of, _ = W
     room, found, scale = 1024, 0, 1.0
     feature, klass, excess = empty(room, np.int64), empty(room, np.int64), floats(room)
-    most = _largest_of_stored(W)
     for j in range(bound.size):
         if _possible(indptr, indices, data, most, j) <= bound[j]:
             continue

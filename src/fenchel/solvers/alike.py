@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from fenchel.design import SparseDesign
+from fenchel.feature_products import beyond
 from fenchel.kernels.common_value import residual_beside_last
-from fenchel.kernels.sparse_products import beyond_bounds
 from fenchel.losses.hinge import JointHinge
 from fenchel.problem import Problem
 from fenchel.solvers.working_set import Entries, worst
@@ -99,7 +99,6 @@ class Alike:
             V, self.small.y, problem.weights, self.classes, problem.y
         )
         beside = problem.k, design.X.T @ column, *rows, largest
-        csc, bound = design.csc, problem.lam * problem.penalty_factor
-        args = csc.indptr, csc.indices, csc.data, beside, problem.nonnegative, bound
-        feature, klass, excess, scale = beyond_bounds(*args)
+        bound = problem.lam * problem.penalty_factor
+        feature, klass, excess, scale = beyond(design.csc, beside, problem.nonnegative, bound)
         return *worst(feature, klass, excess, limit), scale

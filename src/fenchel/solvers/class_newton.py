@@ -23,6 +23,7 @@ from fenchel.kernels.sampled_curvature import sampled_columns
 from fenchel.problem import Problem
 from fenchel.solvers.l1_model import forms_hessian
 from fenchel.solvers.working_set import Columns, Entries
+from fenchel.threads import each
 
 #: Passes of coordinate descent in a step, and the relative size of changes that ends them.
 SWEEPS, CLOSE = 5, 0.1
@@ -146,17 +147,18 @@ def _sampled_blocks(
 
     Some classes at a time: the curvature of all can be as large as the scores.
     """
-    found = []
-    for start in range(0, bounds.size - 1, AT_A_TIME):
+
+    def of(start: int) -> tuple:
         some = slice(start, min(start + AT_A_TIME, bounds.size - 1))
-        args = *csc, bounds[start : some.stop + 1], curvature_of(some), SAMPLES
-        found.append(sampled_columns(*args))
+        return sampled_columns(*csc, bounds[start : some.stop + 1], curvature_of(some), SAMPLES)
+
+    found = each(of, range(0, bounds.size - 1, AT_A_TIME), csc[0].size + csc[1].size)
     pointer, sample, x, kept, diagonal, lacking = zip(*found, strict=True)
     ends = np.cumsum([0, *(part[-1] for part in pointer)])
     joined = [part[1:] + end for part, end in zip(pointer, ends, strict=False)]
     columns = np.concatenate([[0], *joined]), np.concatenate(sample), np.concatenate(x)
-    each = np.arange(bounds[-1])  # a column for every entry
-    return *columns, each, bounds, *(np.concatenate(part) for part in (kept, diagonal, lacking))
+    own = np.arange(bounds[-1])  # a column for every entry
+    return *columns, own, bounds, *(np.concatenate(part) for part in (kept, diagonal, lacking))
 
 
 @dataclass

@@ -34,8 +34,12 @@ def joined(
     place[classes] = np.arange(classes.size)
     others = np.flatnonzero(place == classes.size)
     scores = np.empty((problem.n, classes.size + 1))
-    scores[:, :-1] = Z[:, classes]
-    scores[:, -1] = problem.loss.joint_score(Z, others)
+
+    def fill(rows: slice) -> None:
+        scores[rows, :-1] = Z[rows, classes]
+        scores[rows, -1] = problem.loss.joint_score(Z[rows], others)
+
+    problem.in_rows(fill)
     y = place[problem.y]
     outside = np.flatnonzero(y == classes.size)
     moved = scores[outside, -1] - Z[outside, problem.y[outside]]

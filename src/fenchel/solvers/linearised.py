@@ -70,10 +70,12 @@ def linearised(
     problem: Problem, columns: Columns, entries: Entries, s: np.ndarray, V: np.ndarray
 ) -> tuple[np.ndarray, int]:
     """V' for the step s of the entries, and how many rows would have left the simplex."""
-    D, left = columns.product(entries, s, problem.k), 0
-    for rows in problem.row_blocks():
-        left += linearise(V[rows], problem.loss.curvature(V[rows], 1.0), D[rows])
-    return D, left
+    D = columns.product(entries, s, problem.k)
+
+    def of(rows: slice) -> int:
+        return linearise(V[rows], problem.loss.curvature(V[rows], 1.0), D[rows])
+
+    return D, sum(problem.in_rows(of))
 
 
 def model_point(state: State, limit: int, minimise: Minimise) -> np.ndarray | None:

@@ -133,13 +133,16 @@ class State:
         if self.scores is not None:
             self.value += self.scores.evaluate()
             return
-        for rows in problem.row_blocks():
+
+        def of(rows: slice) -> float:
             y, Z, V = problem.y[rows], self.Z[rows], self.V[rows]
             if self.centre is not None:
                 losses = loss.smoothed(self.centre[rows], Z, self.eta, y, V)
             else:
                 losses = loss.evaluate(Z, y, V)
-            self.value += float(problem.weights[rows] @ losses)
+            return float(problem.weights[rows] @ losses)
+
+        self.value += problem.sum_of_rows(of)
 
     def add(self, s: np.ndarray) -> None:
         """Add a step on the working set to the scores."""
@@ -195,12 +198,13 @@ class State:
         error: complementarity, and the loss of dual value by scaling V towards the labels.
         """
         problem, entries = self.problem, self.entries
-        F = linear = risk = 0.0
-        for rows in problem.row_blocks():
+
+        def of(rows: slice) -> tuple[float, float, float]:
             w, y, V, Z = problem.weights[rows], problem.y[rows], self.V[rows], self.Z[rows]
-            F += float(w @ problem.loss.f(V, y))
-            linear += float(w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y)))
-            risk += float(w @ problem.loss.value(Z, y))
+            linear = w @ (np.einsum("il,il->i", V, Z) - true_class(Z, y))
+            return w @ problem.loss.f(V, y), linear, w @ problem.loss.value(Z, y)
+
+        F, linear, risk = (float(sum(parts)) for parts in zip(*problem.in_rows(of), strict=True))
         smoothing = risk - (linear - F)
         penalty = float(self.penalties[0] @ np.abs(entries.u))
         inner = linear + penalty + (1.0 - scale) * -F

@@ -300,7 +300,11 @@ class ProximalNewton(PenalisedSolver):
         done, classes = small.entries, state.entries.classes
         state.entries = Entries(done.feature, classes[done.klass], done.u)
         state.damping, state.work = small.damping, small.work
-        state.Z[:, classes] = Z[:, :-1]
+
+        def restore(rows: slice) -> None:
+            state.Z[rows, classes] = Z[rows, :-1]
+
+        state.problem.in_rows(restore)
         state.evaluate()
 
     def _first_of_a_penalty(self, state: State) -> bool:

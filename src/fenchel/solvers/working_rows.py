@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from fenchel.kernels import working_rows as kernels
+from fenchel.threads import each
 
 if TYPE_CHECKING:
     from fenchel.problem import Problem
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 #: Where V has more entries than this it is read by rows: a smaller one stays in the cache anyway.
 LARGE = 1 << 20
+
+#: Threads share the rows in so many parts: sums of few, and none has to wait for long.
+PARTS = 16
 
 
 @dataclass
@@ -38,6 +43,11 @@ class WorkingRows:
         klass = entries.klass[order].astype(np.uint32)
         return cls(rows, code[order], klass, order, used.size)
 
+    def _part(self, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """X in some rows."""
+        pointer, place, x = self.rows
+        return pointer[rows.start : rows.stop + 1], place, x
+
     def _first(self, code: np.ndarray) -> np.ndarray:
         """Where the entries of each feature begin; the last one is the end."""
         return np.append(0, np.cumsum(np.bincount(code, minlength=self.n_features)))
@@ -46,14 +56,29 @@ class WorkingRows:
         """``Z += X S`` for the matrix S with the given values at the entries."""
         values = values[self.order]
         some = np.flatnonzero(values)  # most entries of a working set stay zero
-        first = self._first(self.code[some])
-        kernels.add_product_by_rows(*self.rows, first, self.klass[some], values[some], Z)
+        args = self._first(self.code[some]), self.klass[some], values[some]
+
+        def add(rows: slice) -> None:
+            kernels.add_product_by_rows(*self._part(rows), *args, Z[rows])
+
+        each(add, parts_of_rows(Z.shape[0]), Z.size)
 
     def gradient(self, problem: Problem, V: np.ndarray) -> np.ndarray:
         """G_U at the entries."""
-        first, products = self._first(self.code), np.empty(self.order.size)
-        args = *self.rows, first, self.klass, V, problem.y, problem.weights, products
-        kernels.gradient_by_rows(*args)
+        first, y, weights = self._first(self.code), problem.y, problem.weights
+
+        def of(rows: slice) -> np.ndarray:
+            found = np.empty(self.order.size)
+            args = first, self.klass, V[rows], y[rows], weights[rows], found
+            kernels.gradient_by_rows(*self._part(rows), *args)
+            return found
+
         out = np.empty(self.order.size)
-        out[self.order] = products
+        out[self.order] = sum(each(of, parts_of_rows(V.shape[0]), V.size))
         return out
+
+
+def parts_of_rows(n: int) -> list[slice]:
+    """Slices of n rows, the same for any number of threads."""
+    ends = [n * part // PARTS for part in range(PARTS + 1)]
+    return [slice(low, high) for low, high in pairwise(ends)]

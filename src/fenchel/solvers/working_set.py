@@ -14,8 +14,8 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from fenchel.common_part import rows_beside_common
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
+from fenchel.feature_products import StoredRows, beyond
 from fenchel.kernels import by_class, class_blocks, curvature
-from fenchel.kernels.sparse_products import beyond_bounds, beyond_bounds_of_rows
 from fenchel.problem import BLOCK_ENTRIES, Problem
 from fenchel.solvers.working_rows import LARGE, WorkingRows
 from fenchel.time_limit import leave_in_time
@@ -272,7 +272,7 @@ class Columns:
         if not self.sparse:
             classes, code = entries.classes, entries.code
             if classes.size > FEW_CLASSES * problem.k or self._all_entries(entries, problem.k):
-                return self.dense_gradient(entries, residual(problem, V, 0, problem.k))
+                return self.dense_gradient(entries, problem.residual(V, 0, problem.k))
             out = np.empty(entries.u.size)
             Rt = np.ascontiguousarray(residual_of(problem, V, classes).T)
             class_blocks.products_at(self.data[0], Rt, entries.feature, code, out)
@@ -464,20 +464,16 @@ def violators(
     """
     if gradient is not None:
         return _beyond(problem, gradient, limit)
-    bound = problem.lam * problem.penalty_factor[:, None]
-    if isinstance(problem.design, SparseDesign) and few(V):
-        csc, part = problem.design.csc, np.zeros(problem.k)
-        rows = curvature.residual_rows(V, problem.y, problem.weights)
-        feature, klass, excess, scale = beyond_bounds_of_rows(
-            csc.indptr, csc.indices, csc.data, rows, problem.nonnegative, part, bound[:, 0]
-        )
-        return *worst(feature, klass, excess, limit), scale
+    bound = problem.lam * problem.penalty_factor
     if isinstance(problem.design, SparseDesign):
-        csc = problem.design.csc
-        beside = rows_beside_common(problem.design, V, problem.y, problem.weights)
-        if beside is not None:
-            args = csc.indptr, csc.indices, csc.data, beside, problem.nonnegative, bound[:, 0]
-            feature, klass, excess, scale = beyond_bounds(*args)
+        args = V, problem.y, problem.weights
+        if few(V):
+            rows: tuple | None = StoredRows(problem.k, *curvature.residual_rows(*args))
+        else:
+            rows = rows_beside_common(problem.design, *args)
+        if rows is not None:
+            csc = problem.design.csc
+            feature, klass, excess, scale = beyond(csc, rows, problem.nonnegative, bound)
             return *worst(feature, klass, excess, limit), scale
     width = max(1, BLOCK_ENTRIES // max(problem.d, problem.n))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -490,16 +486,14 @@ def violators(
         stop = min(start + width, problem.k)
         classes = np.arange(start, stop)
         if dense:
-            R = residual(problem, V, start, stop)
+            R = problem.residual(V, start, stop)
         else:
             pointer, row, value = curvature.residual_columns(V, problem.y, problem.weights, classes)
             shape = problem.n, stop - start
             R = sp.csc_array((value, row, pointer[start : stop + 1]), shape=shape)
         if isinstance(problem.design, SparseDesign):
             csc = problem.design.csc
-            feature, klass, over, s = beyond_bounds(
-                csc.indptr, csc.indices, csc.data, R, problem.nonnegative, bound[:, 0]
-            )
+            feature, klass, over, s = beyond(csc, R, problem.nonnegative, bound)
             scale = min(scale, s)
             found.append(worst(feature, klass + start, over, limit))
             continue
@@ -538,15 +532,8 @@ def many(V: np.ndarray, most: float = MANY) -> bool:
     return bool(np.count_nonzero(V) > most * V.size)
 
 
-def residual(problem: Problem, V: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """``diag(weights) (V - Y)`` in the classes from start to stop, dense."""
-    R = np.empty((problem.n, stop - start))
-    class_blocks.dense_residual(V, problem.y, problem.weights, start, R)
-    return R
-
-
 def residual_of(problem: Problem, V: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The same in some classes."""
+    """``diag(weights) (V - Y)`` in some classes, dense."""
     R = problem.weights[:, None] * V[:, classes]
     place = np.full(problem.k, -1)
     place[classes] = np.arange(classes.size)
