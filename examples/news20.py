@@ -1,8 +1,9 @@
 """20 newsgroups: the size of a model against LogisticRegression's, and the top words of each class.
 
 The shared file has no vocabulary. Its columns are the words of the posts in alphabetical order, and
-so the words are found again where scikit-learn has the posts in its cache (``fetch_20newsgroups``);
-elsewhere the numbers of the columns are printed. debian_section.py has words in any case.
+so the words are found again in the posts, which scikit-learn has in its cache or downloads (14 MB,
+``fetch_20newsgroups``); without a network the numbers of the columns are printed.
+debian_section.py has words in any case.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from fenchel.plotting import new_figure, save_figure
 def find_words(n_words: int) -> np.ndarray | None:
     """The words of the columns, or None where they cannot be known."""
     try:
-        posts = fetch_20newsgroups(subset="train", download_if_missing=False).data
-    except OSError:
+        posts = fetch_20newsgroups(subset="train").data
+    except OSError:  # no network
         return None
     words = CountVectorizer().fit(posts).get_feature_names_out()
     return words if words.size == n_words else None
@@ -35,7 +36,7 @@ def show_top_words(model: SparseLinearClassifier) -> None:
     coef = model.sparsify().coef_
     words = find_words(coef.shape[1])
     if words is None:
-        print("\nthe file has no vocabulary, and scikit-learn's cache has no posts: columns")
+        print("\nthe file has no vocabulary, and the posts cannot be downloaded: columns")
     for label, start, stop in zip(model.classes_, coef.indptr, coef.indptr[1:], strict=False):
         best = coef.indices[start:stop][np.argsort(-coef.data[start:stop])[:6]]
         names = best.astype(str) if words is None else words[best]
