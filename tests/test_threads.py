@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 
@@ -100,8 +101,11 @@ def test_as_many_threads_as_blas_may_use(limit: int) -> None:
 
 
 def test_short_loops_stay_in_their_thread(two_threads) -> None:
-    here = threading.current_thread()
-    assert set(each(lambda part: threading.current_thread(), range(9), 1)) == {here}
+    def where(part: int) -> threading.Thread:
+        time.sleep(0.01)  # another thread would have woken up
+        return threading.current_thread()
+
+    assert set(each(where, range(9), SHORT_LOOP - 1)) == {threading.current_thread()}
 
 
 @pytest.mark.parametrize("guilty", [0, 1])
