@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from copy import copy
 from numbers import Integral
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,25 @@ from fenchel.training import (
     warn_unless_converged,
 )
 from fenchel.validation import check_flag, refuse_broken, refuse_lazy, refuse_mask
+
+#: How many classes ``predict_topk`` returns unless it is told.
+TOP = 5
+
+
+class of_probabilistic_losses:  # noqa: N801 (a decorator)
+    """A method of models with probabilities; of the others, an AttributeError that says why.
+
+    As scikit-learn's ``available_if``, but for that: its error only names the attribute.
+    """
+
+    def __init__(self, method: Callable[..., np.ndarray]) -> None:
+        self.method = method
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., np.ndarray]:
+        if model is None:
+            return self.method
+        model._probabilistic_loss()
+        return MethodType(self.method, model)
 
 
 class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -71,13 +91,16 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         return self._topk(self._read(X), 1)[0][:, 0]
 
     def predict_topk(
-        self, X: Any, n_top: int = 5, *, return_scores: bool = False
+        self, X: Any, n_top: int | None = None, *, return_scores: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The ``n_top`` classes with the highest scores, best first, (n, n_top).
 
-        With ``return_scores`` their scores, of the same shape, are returned besides.
+        By default five of them, or all where there are fewer. With ``return_scores`` their scores,
+        of the same shape, are returned besides.
         """
         X = self._read(X)
+        if n_top is None:
+            n_top = min(TOP, self.classes_.size)
         whole = isinstance(n_top, Integral) and not isinstance(n_top, bool)
         if not whole or not 1 <= n_top <= self.classes_.size:
             raise ValueError(
@@ -97,19 +120,23 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 scores[rows] = values
         return labels, scores
 
-    @property
-    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+    @of_probabilistic_losses
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, (n, k): softmax of the scores, or their projection onto
         the simplex (sparsemax). The hinge loss has none.
         """
-        self._probabilistic_loss()
-        return self._predict_proba
+        X, loss = self._read(X), self._probabilistic_loss()
+        # f of these losses does not depend on y: the maximiser at z is the prediction
+        return prediction.scores(
+            X, self.coef_, self.intercept_, lambda Z: loss.argmax(Z, np.zeros(len(Z), np.intp))
+        )
 
-    @property
-    def predict_log_proba(self) -> Callable[[Any], np.ndarray]:
+    @of_probabilistic_losses
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of ``predict_proba``."""
-        self._probabilistic_loss()
-        return self._predict_log_proba
+        probabilities = self.predict_proba(X)
+        with np.errstate(divide="ignore"):  # sparsemax gives exact zeros
+            return np.log(probabilities, out=probabilities)
 
     def _probabilistic_loss(self) -> Loss:
         try:
@@ -123,17 +150,6 @@ class LinearClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 "sklearn.calibration.CalibratedClassifierCV."
             )
         return loss
-
-    def _predict_proba(self, X: Any) -> np.ndarray:
-        X, loss = self._read(X), self._probabilistic_loss()
-        # f of these losses does not depend on y: the maximiser at z is the prediction
-        return prediction.scores(
-            X, self.coef_, self.intercept_, lambda Z: loss.argmax(Z, np.zeros(len(Z), np.intp))
-        )
-
-    def _predict_log_proba(self, X: Any) -> np.ndarray:
-        with np.errstate(divide="ignore"):  # sparsemax gives exact zeros
-            return np.log(self._predict_proba(X))
 
     def sparsify(self) -> LinearClassifier:
         """Make ``coef_`` a CSR array."""
@@ -184,9 +200,11 @@ class SparseLinearClassifier(LinearClassifier):
     penalty_factor : (d,) factors >= 0 on alpha, or None; 0 leaves a feature without penalty.
     penalty : "l1", or "group": a feature is used by all classes or by none.
     positive : whether to allow no negative coefficient (the intercept keeps its sign).
-    max_iter, max_time : limits on iterations and on seconds, or None. A search for ``lambda_max``
-        (``alpha_scale="max"`` with the hinge loss) counts against ``max_time``; one that does not
-        end in time raises TimeoutError, as without it there is no penalty.
+    max_iter, max_time : limits on iterations and on seconds, or None. Where both are None, the
+        solver's own limit on iterations ends a fit that does not come to ``tol``: "auto", 100,000
+        (a fit makes tens). A search for ``lambda_max`` (``alpha_scale="max"`` with the hinge loss)
+        counts against ``max_time``; one that does not end in time raises TimeoutError, as without
+        it there is no penalty.
     warm_start : start from the last solution, primal and dual, where its shape allows it.
     random_state : seed of the randomised solvers.
     verbose : 1 shows the checks of the certificate on standard error, 2 all that is logged.

@@ -7,10 +7,12 @@ numbers are finite, and that the certificate is one.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.losses import LOSSES, Hinge, get_loss
+from fenchel.problem import PENALTIES
 from fenchel.termination import Record, Status
 
 FORMAT = "fenchel-model"
@@ -43,11 +46,35 @@ KINDS = {
     "cost": "f",
 }
 
-#: Parameters that are numbers, words or None.
-PLAIN = (
-    "alpha", "alpha_scale", "tol", "fit_intercept", "penalty", "positive", "max_iter", "max_time",
-    "warm_start", "verbose",
-)  # fmt: skip
+#: A certificate may be off by this part of the objective.
+ROUNDING = 1e-9
+
+
+def _is_number(value: Any) -> bool:
+    return _is(value, float) and 0 <= value < np.inf
+
+
+def _is_count(value: Any) -> bool:
+    return _is(value, int) and value >= 0
+
+
+def _is_switch(value: Any) -> bool:
+    return _is(value, bool)
+
+
+#: Parameters that are numbers, words or None, and what a file may hold for them.
+PLAIN: dict[str, Callable[[Any], bool]] = {
+    "alpha": _is_number,
+    "alpha_scale": ("absolute", "max").__contains__,
+    "tol": _is_number,
+    "fit_intercept": _is_switch,
+    "penalty": PENALTIES.__contains__,
+    "positive": _is_switch,
+    "max_iter": lambda value: value is None or _is_count(value),
+    "max_time": lambda value: value is None or _is_number(value),
+    "warm_start": _is_switch,
+    "verbose": lambda value: _is_switch(value) or _is_count(value),
+}
 
 FITTED = ("alpha_", "n_iter_", "objective_", "dual_objective_", "dual_gap_", "status_")
 
@@ -70,6 +97,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     header, arrays = _describe(model)
     path = Path(path)
     target = Path(os.path.realpath(path))  # where a link points to
+    if target.is_dir():
+        problem = "the model cannot be written (it is a folder), give the path of a file"
+        raise IsADirectoryError(errno.EISDIR, problem, str(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     except OSError as error:  # which names the temporary file
@@ -104,6 +134,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _rebuild(header, arrays)
     except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
         raise
+    except KeyError as error:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is not a readable model: it has no {error.args[0]!r}"
+        ) from error
     except Exception as error:  # a broken zip or array can raise almost anything
         raise ModelFileError(f"{os.fspath(path)!r} is not a readable model: {error}") from error
 
@@ -120,6 +154,10 @@ def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     params = {"alpha": model.alpha_} | model.get_params(deep=False)
     if "alphas" in params:
         params["alpha_scale"] = "absolute"
+    plain = {name: _plain(params[name]) for name in PLAIN if name in params}
+    for name, value in plain.items():
+        if not PLAIN[name](value):  # set after the fit: fit itself refuses it
+            raise ValueError(f"{name}={value!r} is nothing that fit would take: set it right.")
     solver = params["solver"]
     seed = params["random_state"]
     header = {
@@ -129,7 +167,7 @@ def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "shape": list(coef.shape),
         "dtype": coef.dtype.name,
         "classes_were_objects": classes.dtype == object,
-        "params": {name: _plain(params[name]) for name in PLAIN if name in params}
+        "params": plain
         | {
             "solver": solver if isinstance(solver, str) else solver.name,
             "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
@@ -172,7 +210,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     _require(header["loss"] in LOSSES, f"unknown loss {header['loss']!r}")
     loss = Hinge(arrays["cost"]) if "cost" in arrays else header["loss"]
     get_loss(loss).check_classes(k)
-    params = {name: header["params"][name] for name in PLAIN if name in header["params"]}
+    params = _checked_params(header["params"])
     weights = header["params"]["class_weight"]
     model = SparseLinearClassifier(
         loss,
@@ -196,6 +234,14 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
+def _checked_params(found: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that are numbers, words or None."""
+    params = {name: found[name] for name in PLAIN if name in found}
+    for name, value in params.items():
+        _require(PLAIN[name](value), f"{name} is {value!r}")
+    return params
+
+
 def _checked_fit(fitted: dict[str, Any]) -> dict[str, Any]:
     """How the fit ended, and its certificate."""
     values = {name: fitted[name] for name in FITTED}
@@ -208,6 +254,8 @@ def _checked_fit(fitted: dict[str, Any]) -> dict[str, Any]:
     bounds = values["objective_"], values["dual_objective_"]
     _require(bool(np.isfinite(bounds).all()), "the certificate is not finite")
     _require(values["dual_gap_"] == bounds[0] - bounds[1], "dual_gap_ is not that of its bounds")
+    least = -ROUNDING * max(1.0, abs(bounds[0]))
+    _require(values["dual_gap_"] >= least, "dual_objective_ is above objective_")
     return values
 
 
@@ -250,6 +298,7 @@ def _coefficients(arrays: dict[str, np.ndarray], shape: tuple[int, int]) -> Any:
         "coef has a feature out of range",
     )
     _require(bool(np.isfinite(data).all()), "coef not finite")
+    _require(shape[1] <= np.iinfo(indices.dtype).max, f"{shape[1]} features")
     return sp.csr_array((data, indices, indptr), shape=shape)
 
 

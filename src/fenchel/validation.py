@@ -260,6 +260,8 @@ def check_budget(name: str, value: Any, *, integer: bool = False) -> float | int
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"{name} must be a whole number or None, found {value!r}.")
         if value < 0:
-            raise ValueError(f"{name} must be >= 0, found {value}: leave it None for no limit.")
+            raise ValueError(
+                f"{name} must be >= 0, found {value}: leave it None for the solver's own limit."
+            )
         return int(value)
     return check_number(name, value, remedy="leave it None for no limit")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import tracemalloc
 import warnings
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -119,6 +121,24 @@ def test_hinge_has_no_probabilities_and_says_what_has(fitted, iris):
         fitted["hinge"].predict_proba(iris[0])
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_in_a_stack_of_models(iris, loss):
+    X, y = iris
+    models = [(f"{alpha}", SparseLinearClassifier(loss, alpha=alpha)) for alpha in (0.01, 0.1)]
+    stack = StackingClassifier(models, cv=3).fit(X, y)  # goes by the names of methods
+    assert stack.stack_method_ == ["decision_function" if loss == "hinge" else "predict_proba"] * 2
+    assert stack.score(X, y) > 0.9
+
+
+def test_methods_for_probabilities_have_names_and_signatures():
+    for name in ("predict_proba", "predict_log_proba"):
+        assert getattr(SparseLinearClassifier("softmax"), name).__name__ == name
+        assert list(inspect.signature(getattr(SparseLinearClassifier, name)).parameters) == [
+            "self",
+            "X",
+        ]
+
+
 def test_probabilities(fitted, iris):
     X, _ = iris
     for loss in ("softmax", "sparsemax"):
@@ -177,7 +197,12 @@ def test_predictions_stay_within_working_memory(sparse_coef, sparse_X, k):
     budget = 4 * 2**20
     coefficients = 2 * 8 * k * d  # a product may turn them
     with sklearn.config_context(working_memory=budget / 2**20, assume_finite=True):
-        for predict, *more in [(model.predict,), (model.predict_topk, 2), (model.predict_proba,)]:
+        for predict, *more in [
+            (model.predict,),
+            (model.predict_topk, 2),
+            (model.predict_proba,),
+            (model.predict_log_proba,),
+        ]:
             predict(X[:9], *more)  # compiles
             tracemalloc.start()
             answer = predict(X, *more)
@@ -195,6 +220,13 @@ def test_topk_by_sorting_is_topk_by_search_also_for_ties(monkeypatch):
     by_sorting = next(fenchel.prediction.top_blocks(X, coef, np.zeros(9), 4))[1:]
     assert (found[0] == by_sorting[0]).all()
     assert (found[1] == by_sorting[1]).all()
+
+
+def test_topk_by_default(fitted, iris):
+    X, _ = iris
+    assert (fitted["hinge"].predict_topk(X) == fitted["hinge"].predict_topk(X, 3)).all()
+    many = SparseLinearClassifier("softmax", alpha=0.1).fit(X, np.arange(len(X)) % 8)
+    assert many.predict_topk(X).shape == (len(X), 5)
 
 
 @pytest.mark.parametrize("n_top", [0, 4, 2.5, "2"])

@@ -121,6 +121,10 @@ def rewritten(path, **members):
             header = json.loads(content["header.json"])
             header["fitted"] |= value
             content["header.json"] = json.dumps(header).encode()
+        elif name == "params":
+            header = json.loads(content["header.json"])
+            header["params"] |= value
+            content["header.json"] = json.dumps(header).encode()
         elif name == "record":
             header = json.loads(content["header.json"])
             header["history"][0] |= value
@@ -165,7 +169,19 @@ def huge():
         ({"header": {"shape": [3, 5]}}, "feature|shape|readable"),
         ({"header": {"shape": "many"}}, "readable"),
         ({"header": {"loss": "os.system"}}, "unknown loss"),
-        ({"header": {"params": {}}}, "readable"),
+        ({"header": {"params": {}}}, "it has no 'class_weight'"),
+        ({"header": {"shape": [3, 10**15]}}, f"{10**15} features|has shape"),
+        ({"params": {"alpha": "x"}}, "alpha is 'x'"),
+        ({"params": {"alpha_scale": "large"}}, "alpha_scale is 'large'"),
+        ({"params": {"tol": -1}}, "tol is -1"),
+        ({"params": {"fit_intercept": 1}}, "fit_intercept is 1"),
+        ({"params": {"penalty": "l2"}}, "penalty is 'l2'"),
+        ({"params": {"positive": None}}, "positive is None"),
+        ({"params": {"max_iter": 2.5}}, "max_iter is 2.5"),
+        ({"params": {"max_time": -3}}, "max_time is -3"),
+        ({"params": {"warm_start": "no"}}, "warm_start is 'no'"),
+        ({"params": {"verbose": "yes"}}, "verbose is 'yes'"),
+        ({"fitted": {"objective_": 1.0, "dual_objective_": 2.0, "dual_gap_": -1.0}}, "above"),
         ({"header": {"source": {"target": 6}}}, "target 6"),
         ({"header": {"source": {"index_base": 2}}}, "index_base 2"),
         ({"header": {"fitted": {}}}, "readable"),
@@ -222,6 +238,32 @@ def test_a_diverged_history_and_a_later_one_are_read(tmp_path):
 def test_an_error_names_the_path_that_was_given(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cannot be written .*nodir.model\.npz'$"):
         fitted().save(tmp_path / "nodir" / "model.npz")
+
+
+def test_what_is_missing_is_named(tmp_path):
+    path = tmp_path / "model.npz"
+    fitted().save(path)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    del content["classes.npy"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in content.items():
+            archive.writestr(name, value)
+    with pytest.raises(ModelFileError, match="it has no 'classes'"):
+        fenchel.load(path)
+
+
+def test_a_folder_is_no_model_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"it is a folder.*give the path of a file"):
+        fitted().save(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_set_wrong_after_the_fit_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="alpha='x' is nothing that fit would take"):
+        fitted().set_params(alpha="x").save(tmp_path / "model.npz")
+    fitted().set_params(tol=1e-9).save(tmp_path / "model.npz")  # another fit may be planned
+    assert fenchel.load(tmp_path / "model.npz").tol == 1e-9
 
 
 def test_truncated_files_are_refused(tmp_path):
