@@ -146,7 +146,16 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["sample_weight", f"({N},)", f"({N - 1},)"],
     ),
     "complex-weights": ({"sample_weight": np.ones(N) + 0j}, ["sample_weight", "complex", "real"]),
-    "text-weights": ({"sample_weight": ["1"] * N}, ["sample_weight", "not numeric", "encode"]),
+    "text-weights": ({"sample_weight": ["1"] * N}, ["sample_weight", "real numbers", "<U1"]),
+    "named-factors": (
+        {"penalty_factor": {"a": 1}},
+        ["penalty_factor", "one a feature", "{'a': 1}"],
+    ),
+    "no-factors": ({"penalty_factor": "x"}, ["penalty_factor", "real numbers", "'x'"]),
+    "complex-factors": ({"penalty_factor": [1j] * D}, ["penalty_factor", "real numbers"]),
+    "loss-of-another-name": ({"loss": "log_loss"}, ["loss", "'log_loss'", "'softmax' here"]),
+    "other-penalty": ({"penalty": "l2"}, ["penalty", "'l2'", "'group', 'l1'", "another package"]),
+    "penalties": ({"penalty": ["l1"]}, ["penalty", "['l1']"]),
     "negative-factor": (
         {"penalty_factor": weights(-2.0, D)},
         ["penalty_factor", "-2.0", "feature 1", ">= 0"],

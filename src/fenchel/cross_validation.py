@@ -219,7 +219,15 @@ class SparseLinearClassifierCV(LinearClassifier):
         return check_scoring(self, self.scoring or "accuracy")
 
     def _check_scoring(self) -> None:
-        """Refuse a scorer of probabilities that the loss has none for, before any path is made."""
+        """Refuse more than one score, and a scorer of probabilities that the loss has none for.
+
+        Before any path is made.
+        """
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise ValueError(
+                f"scoring must be a scorer's name, a scorer or None, found {self.scoring!r}: one "
+                "score chooses the penalty."
+            )
         if getattr(self._scorer(), "_response_method", None) == "predict_proba":
             get_loss(self.loss)  # where there is no such loss, that is what is wrong
             try:

@@ -43,7 +43,9 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     Returns
     -------
     onnx.ModelProto
-        ``graph.SerializeToString()`` is what a runtime reads.
+        ``graph.SerializeToString()`` is what a runtime reads. Its outputs are ``label`` and
+        ``probabilities``, (n, k) also with two classes. As in every graph of skl2onnx the second
+        one has this name even where the loss models no probabilities (hinge): it holds the scores.
     """
     skl2onnx = register()
     refuse_lazy("X", X)

@@ -122,8 +122,11 @@ class Problem:
                 )
             factors = np.append(factors, 0.0)
         codes, labels = validation.check_labels(y, classes, n)
-        if penalty not in PENALTIES:
-            raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, found {penalty!r}.")
+        if not isinstance(penalty, str) or penalty not in PENALTIES:
+            raise ValueError(
+                f"penalty must be one of {sorted(PENALTIES)}, found {penalty!r}: for another one "
+                "use another package, for no penalty lam=0 (alpha=0)."
+            )
         loss = get_loss(loss)
         loss.check_classes(labels.size)
         return cls(

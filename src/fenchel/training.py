@@ -16,6 +16,7 @@ from fenchel.class_weights import class_factors
 from fenchel.path import Path
 from fenchel.problem import Matrix, Problem
 from fenchel.samples import canonical, distinct
+from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solving import Result
 from fenchel.termination import Status
 from fenchel.validation import (
@@ -62,6 +63,7 @@ def make_problem(
     estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
 ) -> Problem:
     """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
+    _refuse_other_order(estimator)
     X = canonical(X)
     rows, weights = distinct(X, codes, weights)
     codes, classes = codes[rows], estimator.classes_
@@ -82,6 +84,20 @@ def make_problem(
     )
 
 
+def _refuse_other_order(estimator: Any) -> None:
+    """Refuse a series of penalty factors that names other features, or in another order, than X."""
+    index = getattr(estimator.penalty_factor, "index", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or index is None or callable(index):  # a list has a method of this name
+        return
+    by_name = [name for name in index if isinstance(name, str)]
+    if by_name and by_name != list(names):
+        raise ValueError(
+            "penalty_factor is indexed by other features than X has, or in another order: use "
+            "penalty_factor.reindex(X.columns), or its values alone."
+        )
+
+
 def solver_options(estimator: Any) -> dict[str, Any]:
     """The estimator's parameters as arguments of :func:`fenchel.solving.solve_problem`."""
     return {
@@ -89,8 +105,19 @@ def solver_options(estimator: Any) -> dict[str, Any]:
         "solver": estimator.solver,
         "max_iter": estimator.max_iter,
         "max_time": check_budget("max_time", estimator.max_time),
-        "rng": check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max),
+        "rng": _seed(estimator.random_state),
     }
+
+
+def _seed(random_state: Any) -> int:
+    """A seed that is drawn from scikit-learn's parameter of this name."""
+    try:
+        return check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    except ValueError as error:  # which does not name it
+        raise ValueError(
+            "random_state must be a whole number from 0 to 2^32 - 1, a RandomState or None, found "
+            f"{random_state!r}."
+        ) from error
 
 
 #: What to try where a run ended before its tolerance.
@@ -99,6 +126,14 @@ REMEDIES = {
     Status.MAX_TIME: "raise max_time",
     Status.DIVERGED: "scale the features, for example with StandardScaler",
 }
+
+#: A gap of this part of P(0) cannot be told from rounding.
+ROUNDING = 1e-13
+
+#: Solvers of the paper, for rough accuracy.
+FIRST_ORDER = (
+    "mirror-descent", "mirror-prox", "partial-sampling", "full-sampling", "sublinear", "subgradient"
+)  # fmt: skip
 
 
 def warn_unless_converged(result: Result, tol: float, problem: Problem) -> None:
@@ -140,11 +175,23 @@ def _of_fit(result: Result, tol: float, problem: Problem) -> str:
         return ""
     return (
         f"{result.solver} stopped ({result.status}) with a certified gap of {result.gap:.3g}, more "
-        f"than {_tolerance(tol, problem)}: "
-        f"{REMEDIES.get(result.status, 'let it run longer')}, scale the "
-        "features, or raise tol or alpha. The model is the best point found, and its objective is "
-        f"at most {result.gap:.3g} above the smallest."
+        f"than {_tolerance(tol, problem)}: {_remedies(result, problem)}. The model is the best "
+        f"point found, and its objective is at most {result.gap:.3g} above the smallest."
     )
+
+
+def _remedies(result: Result, problem: Problem) -> str:
+    """What to try for a fit that did not converge."""
+    if result.gap <= ROUNDING * problem.at_zero:
+        return "raise tol, because a gap of this size is rounding"
+    remedies = [REMEDIES.get(result.status, "let it run longer")]
+    if result.status == Status.MAX_ITER:
+        remedies[0] += f" above {result.n_iter}"
+    if result.solver in FIRST_ORDER and not PrimalDual.refuses(problem):
+        remedies.append("use solver='auto', which is made for small gaps")
+    if result.status != Status.DIVERGED:
+        remedies.append("scale the features")
+    return ", ".join(remedies) + ", or raise tol or alpha"
 
 
 def _of_folds(statuses: np.ndarray, gaps: np.ndarray, tol: float, problem: Problem) -> str:

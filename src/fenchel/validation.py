@@ -208,8 +208,10 @@ def check_penalty_factor(penalty_factor: Any, n_features: int) -> np.ndarray:
 
 def _check_vector(name: str, values: Any, size: int, unit: str) -> np.ndarray:
     refuse_mask(name, values)
-    values = np.asarray(values)
-    _check_dtype(name, values.dtype)
+    given, values = values, np.asarray(values)
+    if values.dtype.kind not in "biuf":
+        found = repr(given) if values.ndim == 0 else f"dtype {values.dtype}"
+        raise ValueError(f"{name} must be a list of real numbers, one a {unit}, found {found}.")
     values = values.astype(np.float64)
     if values.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), one a {unit}, found {values.shape}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
@@ -79,6 +80,10 @@ def fold_without_weight():
         (estimate, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
         (fit_cv, {"scoring": "neg_log_loss"}, ["scoring", "'neg_log_loss'", "loss='softmax'"]),
         (fit_cv, {"scoring": nan_of, "alphas": 3}, ["scoring", "nan", "alphas_[0]", "finite"]),
+        (fit_cv, {"scoring": ["accuracy", "f1_macro"]}, ["scoring", "'f1_macro'", "one score"]),
+        (fit, {"random_state": "x"}, ["random_state", "'x'", "RandomState"]),
+        (fit, {"random_state": -1}, ["random_state", "-1", "RandomState"]),
+        (fit, {"max_iter": -1}, ["max_iter", "-1", "the solver's own limit"]),
         (fit_cv, {"alphas": "5"}, ["alphas", "'5'", "how many"]),
         (fit_cv, {"alphas": True}, ["alphas", "True", "how many"]),
         (fit_cv, {"alphas": 0.1}, ["alphas", "0.1", "a list"]),
@@ -108,6 +113,18 @@ def test_the_message(call, params, words):
     message = str(caught.value)
     assert [word for word in words if word not in message] == [], message
     assert "primal-dual' cannot" not in message
+
+
+def test_penalty_factors_by_name_are_those_of_the_features():
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    factors = pd.Series([1.0, 2.0, 3.0, 4.0], index=["d", "c", "b", "a"])
+    with pytest.raises(ValueError, match=r"penalty_factor .* another order: use .*reindex"):
+        fit(frame, penalty_factor=factors)
+    named = fit(frame, penalty_factor=factors.reindex(frame.columns))
+    plain = fit(frame, penalty_factor=[4.0, 3.0, 2.0, 1.0])
+    numbered = fit(frame, penalty_factor=pd.Series([4.0, 3.0, 2.0, 1.0]))
+    assert (named.coef_ == plain.coef_).all()
+    assert (numbered.coef_ == plain.coef_).all()
 
 
 def test_the_remedies_work():

@@ -60,9 +60,19 @@ def test_one_warning_says_gap_tolerance_and_remedy(iris):
     text = str(caught[0].message)
     assert f"{model.dual_gap_:.3g}" in text
     assert "tol * P(0) = 1e-09 * 1 = 1e-09" in text
-    assert "raise max_iter" in text
+    assert "raise max_iter above 1, scale the features" in text
     assert caught[0].filename == __file__
     assert model.status_ == "max_iter"
+
+
+def test_the_warning_knows_rounding_and_the_better_solver(iris):
+    with pytest.warns(ConvergenceWarning, match="raise tol, because a gap of this size is round"):
+        SparseLinearClassifier("softmax", alpha=0.05, tol=0.0, max_iter=60).fit(*iris)
+    with pytest.warns(ConvergenceWarning, match="above 3, use solver='auto'"):
+        SparseLinearClassifier(solver="mirror-prox", max_iter=3).fit(*iris)
+    with pytest.warns(ConvergenceWarning) as caught:  # where there is no better one
+        SparseLinearClassifier("softmax", penalty="group", max_iter=3).fit(*iris)
+    assert "auto" not in str(caught[0].message)
 
 
 def test_parameters_are_untouched_and_survive_clone(iris):
