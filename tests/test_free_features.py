@@ -103,6 +103,16 @@ def test_equal_samples_that_are_half_separated() -> None:
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
+def test_samples_without_free_features_beside_separated_ones(loss: str) -> None:
+    """What is open belongs to rows of zeros: the equalities are met, and nothing is to invert."""
+    X, y = np.r_[np.zeros((5, 2)), [[0, 1], [1, 0], [1, 1]]], np.zeros(8, int)
+    result = fenchel.solve(X, y, loss=loss, lam=0.0, classes=[0, 1], max_iter=50)
+    assert result.status == "converged"
+    at_zero = Problem.from_data(X, y, loss=loss, lam=0.0, classes=[0, 1]).at_zero
+    assert result.dual == pytest.approx(5 / 8 * at_zero, abs=1e-3 * at_zero)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
 def test_labels_but_for_rounding_bound_nothing(loss: str) -> None:
     """As many free features as samples leave V = Y alone, whose rounding is not a direction."""
     rng = np.random.default_rng(0)

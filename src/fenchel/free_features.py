@@ -91,14 +91,20 @@ class Repair:
         self.inner = self._inner()
 
     def _inverse(self) -> np.ndarray:
-        """The inverse of ``B -> Q^T diag(w) C(Q B)`` on its range, (r k, r k); C as below."""
+        """The inverse of ``B -> Q^T diag(w) C(Q B)`` on its range, (r k, r k); C as below.
+
+        Q is orthonormal, so that one is large: where all that is open belongs to samples without
+        free features, there is nothing but rounding to invert.
+        """
         w, Q, k, r = self.problem.weights, self.basis, self.problem.k, self.basis.shape[1]
         H = np.empty((k, r, k, r))
         for l in range(k):
             for m in range(l + 1):
                 both = self.face[:, l] * ((l == m) - self.face[:, m] / self.counts[:, 0])
                 H[l, :, m], H[m, :, l] = [(Q * (w * both)[:, None]).T @ Q] * 2
-        return np.linalg.pinv(H.reshape(k * r, k * r), rcond=DEPENDENT, hermitian=True)
+        values, vectors = np.linalg.eigh(H.reshape(k * r, k * r))
+        range_ = values > ROUNDING
+        return (vectors[:, range_] / values[range_]) @ vectors[:, range_].T
 
     def _centred(self, Z: np.ndarray) -> np.ndarray:
         """C(Z): on the face, and without the mean of each row there."""

@@ -68,6 +68,34 @@ def test_the_certified_solver_ends_with_it() -> None:
     assert any("linear program" in record.note for record in result.history)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e-9, 1.0, 1e9])
+def test_features_and_penalties_of_any_size(size: float) -> None:
+    """HiGHS takes numbers below 1e-9 for zero, and costs below its tolerance for none."""
+    rng = np.random.default_rng(0)
+    X, y = size * rng.standard_normal((12, 50)), np.arange(12) % 2
+    problem = Problem.from_data(X, y, lam=1e-7 * size)
+    state, gap = end_of(problem)
+    assert state.solved
+    assert gap <= 1e-12
+
+
+def test_the_method_before_goes_on_where_the_solution_is_not_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = make_paper(30, rng=1)
+    solve = LinearProgram._solve
+
+    def roughly(state: linear_program.State) -> None:
+        solve(state)
+        state.U = np.round(state.U, 2)
+
+    monkeypatch.setattr(LinearProgram, "_solve", staticmethod(roughly))
+    monkeypatch.setattr(primal_dual, "FINISH_NEWTON", 1e-4)
+    result = fenchel.solve(data.X, data.y, lam=0.01, classes=data.classes, tol=1e-8, max_iter=400)
+    assert result.status == "converged"
+    assert any("not exact enough" in record.note for record in result.history)
+
+
 def test_the_method_before_goes_on_where_the_program_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

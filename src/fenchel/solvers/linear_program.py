@@ -28,6 +28,9 @@ NEAR_BOUND, NEAR_TOP = 0.06, 0.06
 #: Dual values below this are rounding.
 ZERO = 1e-9
 
+#: What HiGHS may violate, the least that it takes.
+FEASIBLE = 1e-10
+
 #: Entries of U, G and V together: dense arrays of them are formed.
 DENSE_ENTRIES = 1 << 22
 
@@ -134,17 +137,25 @@ class LinearProgram(PenalisedSolver):
                 if rows.size:
                     A[rows, columns] = sign * dense(X[i[rows]][:, feature[columns]])
         A = A.tocsc()
-        penalty = problem.lam * problem.penalty_factor[feature]
+        # HiGHS knows no small numbers: columns of size one, and weights
+        size_of = abs(A).max(axis=0).toarray().ravel() if i.size else np.ones(size)
+        unit, per_weight = 1.0 / np.where(size_of > 0.0, size_of, 1.0), 1.0 / problem.weights.max()
+        A = A @ sp.diags_array(unit, format="csc")
+        penalty = per_weight * problem.lam * problem.penalty_factor[feature] * unit
         negative = ~problem.nonnegative[feature]
         shape = i.size, slacks.size
         chosen = sp.csc_array((-np.ones(i.size), (np.arange(i.size), slack)), shape=shape)
         cost = _hinge(problem).margins(np.zeros_like(state.V), problem.y)[i, l]
         found = scipy.optimize.linprog(
-            np.concatenate([penalty, penalty[negative], problem.weights[slacks]]),
+            np.concatenate([penalty, penalty[negative], per_weight * problem.weights[slacks]]),
             A_ub=sp.hstack([A, -A[:, negative], chosen], format="csc"),
             b_ub=-cost,
             method="highs-ds",
-            options={"maxiter": ITERATIONS * (2 * size + slacks.size + i.size)},
+            options={
+                "maxiter": ITERATIONS * (2 * size + slacks.size + i.size),
+                "primal_feasibility_tolerance": FEASIBLE,
+                "dual_feasibility_tolerance": FEASIBLE,
+            },
         )
         if found.status != 0:
             state.failed = True
@@ -152,12 +163,12 @@ class LinearProgram(PenalisedSolver):
         u = found.x[:size].copy()
         u[negative] -= found.x[size : size + int(negative.sum())]
         state.U = np.zeros_like(state.U)
-        state.U[feature, klass] = u
+        state.U[feature, klass] = unit * u
         # a mean over the classes changes no margin: what is free of penalty has none, as elsewhere
         free = (problem.penalty_factor == 0.0) & ~problem.nonnegative
         state.U[free] -= state.U[free].mean(axis=1, keepdims=True)
         wrong = sp.coo_array(
-            (np.maximum(-found.ineqlin.marginals, 0.0) / problem.weights[i], (i, l)),
+            (np.maximum(-found.ineqlin.marginals, 0.0) / (per_weight * problem.weights[i]), (i, l)),
             shape=state.V.shape,
         ).toarray()
         wrong /= np.maximum(wrong.sum(axis=1, keepdims=True), 1.0)

@@ -24,6 +24,11 @@ from fenchel.solvers.working_set import violators
 #: Hybrid gradient keeps dense arrays of U and V: no more than so many entries of both.
 DENSE_ENTRIES = 1 << 25
 
+#: Sparse data begin with Newton steps, which read a few short columns. Where these have taken in as
+#: many coefficients as this part of the samples, and there will be more, hybrid gradient is the
+#: better begin there too: on data of at most so many entries of U and V.
+MANY_COEFFICIENTS, SMALL_ENTRIES = 0.5, 1 << 20
+
 #: Where a product is dear and at most this part of the classes has coefficients that want to leave
 #: zero, Newton steps come first: they touch these classes alone, and so their products are cheap.
 FEW_CLASSES = 0.25
@@ -63,6 +68,7 @@ class State:
     iteration: int = 0  # of the Newton steps
     finish: float = 0.0  # a gap at which a linear program is tried
     before: Any = None  # the method that was left for it, and its state
+    may_turn: bool = False  # from Newton steps to hybrid gradient, once
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
     note: str = ""
 
@@ -112,7 +118,11 @@ class PrimalDual(PenalisedSolver):
             note = self._few_classes(problem)
             method = method if note else HybridGradient()
         inner = method.init(problem, start, rng, horizon)
-        return State(problem, method, inner, finish=self._finish(problem), note=note)
+        newton = isinstance(method, ProximalNewton)
+        may_turn = start is None and newton and self._may_turn(problem)
+        return State(
+            problem, method, inner, finish=self._finish(problem), may_turn=may_turn, note=note
+        )
 
     def follow(
         self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
@@ -133,18 +143,36 @@ class PrimalDual(PenalisedSolver):
         """The gap at which the first linear program is tried."""
         return -np.inf if LinearProgram.refuses(problem) else FINISH * problem.at_zero
 
-    @staticmethod
-    def _begins_rough(problem: Problem) -> bool:
-        """Whether hybrid gradient is worth its first iterations, which will tell the rest.
+    @classmethod
+    def _begins_rough(cls, problem: Problem) -> bool:
+        """Whether hybrid gradient is worth its first iterations, which will tell the rest."""
+        return not cls.why_newton(problem)
 
-        It is not where X is sparse: Newton steps read a few short columns, it reads all of X. Nor
-        where the coefficients are so few that Newton steps are as cheap from the beginning.
-        """
+    @staticmethod
+    def why_newton(problem: Problem) -> str:
+        """Why Newton steps come first, in a few words; nothing where hybrid gradient does."""
         X = problem.design.X
-        dense = not sp.issparse(X) or X.nnz > SPARSE * problem.n * problem.d
-        fits = (problem.n + problem.d) * problem.k <= DENSE_ENTRIES
-        smooth = problem.loss.smooth
-        return dense and fits and not smooth and not few_coefficients(problem)
+        if problem.loss.smooth:
+            return "the loss is smooth"
+        if sp.issparse(X) and X.nnz <= SPARSE * problem.n * problem.d:
+            return "X is sparse"  # they read a few short columns, hybrid gradient reads all of X
+        if few_coefficients(problem):  # they are cheap from the beginning
+            return "there are no more coefficients than samples"
+        if (problem.n + problem.d) * problem.k > DENSE_ENTRIES:
+            return "dense arrays of U and V would be large"
+        return ""
+
+    @classmethod
+    def plan(cls, problem: Problem) -> str:
+        """How it begins, and why, in a line; a start that is given may change that."""
+        if problem.radius is not None:
+            return "for a series of penalties that ends at the one of the ball"
+        if why := cls.why_newton(problem):
+            return f"beginning with Newton steps, because {why}"
+        return (
+            "beginning with hybrid gradient steps, because X is dense and there are more "
+            "coefficients than samples"
+        )
 
     @staticmethod
     def _few_classes(problem: Problem) -> str:
@@ -163,18 +191,42 @@ class PrimalDual(PenalisedSolver):
         for _ in range(n_steps):
             if isinstance(state.method, OfClassMeans) and state.method.done(state.inner):
                 self._leave_means(state)
+            if isinstance(state.method, LinearProgram) and state.inner.solved:
+                self._leave_vertex(state, "the solution of the linear program is not exact enough")
             if isinstance(state.method, ProximalNewton):
                 if self._newton_is_at_its_end(state):
                     self._try_vertex(state)
                 state.iteration += 1
             state.method.advance(state.inner, 1)
-            if isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
+            if state.may_turn and isinstance(state.method, ProximalNewton):
+                self._turn_in_time(state)
+            elif isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
                 state.check += state.method.iterations_to_check(state.problem, state.inner)
                 self._hand_over_in_time(state)
                 self._try_vertex(state)
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
-                state.method, state.inner = state.before
-                state.tell(f"the linear program is too large: {state.method.name} again")
+                self._leave_vertex(state, "the linear program is too large")
+
+    @staticmethod
+    def _may_turn(problem: Problem) -> bool:
+        """Whether hybrid gradient may be the better begin of sparse data."""
+        small = (problem.n + problem.d) * problem.k <= SMALL_ENTRIES
+        return problem.design.is_sparse and small and not problem.loss.smooth
+
+    @staticmethod
+    def _turn_in_time(state: State) -> None:
+        """Go on with hybrid gradient where the coefficients get many."""
+        used = int(np.count_nonzero(state.inner.entries.u))
+        if used < MANY_COEFFICIENTS * state.problem.n:
+            return
+        point, method = state.method.points(state.inner)[0], HybridGradient()
+        state.tell(
+            f"hybrid gradient after {state.iteration} Newton iterations, because {used} "
+            f"coefficients for {state.problem.n} samples are many, and will be more"
+        )
+        state.may_turn, state.method, state.inner = False, method, None
+        rng = np.random.default_rng(0)  # neither method draws anything
+        state.inner = method.init(state.problem, Start(point.U, point.V), rng, 1)
 
     def _leave_means(self, state: State) -> None:
         """Go on with all samples from the point of the class means."""
@@ -210,8 +262,10 @@ class PrimalDual(PenalisedSolver):
     @staticmethod
     def _patience(problem: Problem, iteration: int, V: np.ndarray) -> int:
         """The iterations in which hybrid gradient has to halve the gap."""
-        n, d, k = problem.n, problem.d, problem.k
-        work = n * d * k + ENTRY_OF_V * n * k + ENTRY_OF_U * d * k
+        n, d, k, X = problem.n, problem.d, problem.k, problem.design.X
+        work = (
+            (2 * X.nnz if sp.issparse(X) else n * d) * k + ENTRY_OF_V * n * k + ENTRY_OF_U * d * k
+        )
         least, most = PATIENCE
         patience = min(max(PATIENCE_WORK // work, least), most)
         patience += PATIENCE_CUBES * min(solution_size(V), BLAS_SIZE) ** 3 // work
@@ -244,6 +298,12 @@ class PrimalDual(PenalisedSolver):
             state.tell(f"a linear program of what is active at gap {gap:.1e}")
             state.before = state.method, state.inner
             state.method, state.inner = method, inner
+
+    @staticmethod
+    def _leave_vertex(state: State, why: str) -> None:
+        """Go back to the steps that a linear program was tried in place of."""
+        state.method, state.inner = state.before
+        state.tell(f"{why}: {state.method.name} again")
 
     def points(self, state: State) -> list[Point]:
         return state.method.points(state.inner)

@@ -60,6 +60,6 @@ def choose(problem: Problem, step: str | float | None = None) -> Solver:
     else:
         method = PrimalDual()
         method.fallback = Hurried() if Hurried.suits(problem) else None
-        method.reason = f"auto: {method.name}, the fastest to a certified point of this problem"
+        method.reason = f"auto: {method.name}, {method.plan(problem)}"
     logger.info(method.reason)
     return method
