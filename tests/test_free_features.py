@@ -133,6 +133,18 @@ def test_without_any_penalty(loss: str) -> None:
     assert 0.0 < path[1].dual_objective <= path[0].objective
 
 
+def test_all_features_without_penalty_are_worked_on_at_once() -> None:
+    """More entries than a first working set takes in: the centre must not move without them."""
+    rng = np.random.default_rng(0)
+    centres, y = rng.standard_normal((26, 16)), np.arange(600) % 26
+    X = centres[y] + 2.0 * rng.standard_normal((600, 16))
+    result = fenchel.solve(X, y, lam=0.0, max_iter=40)
+    assert result.status == "converged"
+    close = fenchel.solve(X, y, lam=1e-7, tol=1e-6)
+    assert result.dual <= close.primal
+    assert result.primal <= close.primal + 1e-3
+
+
 def test_without_a_bound_the_run_ends_soon(caplog: pytest.LogCaptureFixture) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, MAX_FREE + 1)), np.arange(200) % 2

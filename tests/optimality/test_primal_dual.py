@@ -284,10 +284,11 @@ def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
 
 
 def test_patience_has_an_end_where_no_hessian_would_be_formed(monkeypatch) -> None:
-    X, V = np.ones((40, 10)), np.ones((40, 4))
+    full, V = np.ones((40, 10)), np.ones((40, 4))
     monkeypatch.setattr(primal_dual, "BLAS_SIZE", 100)
     assert solution_size(V) == 120
-    for X, products in ((X, 400), (sp.csr_array(np.tril(X)), 2 * np.tril(X).sum())):
+    part = sp.csr_array(np.tril(full))
+    for X, products in ((full, 400), (part, 2 * part.nnz)):
         problem = SimpleNamespace(n=40, d=10, k=4, design=SimpleNamespace(X=X))
         work = products * 4 + 1000 * 40 * 4 + 170 * 10 * 4
         assert PrimalDual._patience(problem, 1, V) == 30 + 5 * 100**3 // work

@@ -213,7 +213,7 @@ class State:
         self.bracket = min(lowest, primal), max(highest, primal - self.gap)
         # on the working set, subgradients below this make no larger inner error
         self.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
-        return inner <= INNER * smoothing
+        return abs(inner) <= INNER * smoothing  # below zero where free features are not solved
 
     def gap_on_working_set(self, error: float, g: np.ndarray, penalty: np.ndarray) -> float:
         """About the gap, for a smooth loss and what ``subgradient`` returns: no look is needed.

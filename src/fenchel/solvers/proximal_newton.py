@@ -247,7 +247,10 @@ class ProximalNewton(PenalisedSolver):
         smoothed = state.centre is not None and not state.columns.sparse
         growth = GROWTH_SMOOTHED if smoothed and not steps_on_classes else GROWTH
         nonzeros = int(np.count_nonzero(state.entries.u))
-        return most_new(state.whole, nonzeros, least, growth)
+        problem = state.whole
+        # features without penalty have coefficients in any case: these come on top
+        free = np.count_nonzero(problem.lam * problem.penalty_factor == 0.0) - problem.intercept
+        return most_new(problem, nonzeros, least, growth) + free * problem.k
 
     def _iterate(self, state: State) -> None:
         state.work, state.sharp, state.gap_by_class, state.rough = 0.0, None, 0.0, False
