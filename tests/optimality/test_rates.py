@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
 
 import checker
+import fenchel
 import reference
 from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance
 from support import solve
@@ -70,3 +73,11 @@ def test_mirror_prox_falls_as_one_over_T(name: str, loss: str) -> None:
     slope = np.polyfit(np.log(T), np.log(gap), 1)[0]
     assert slope <= -0.9
     assert result.primal - reference.optimum(BY_NAME[name], loss) <= result.gap
+
+
+def test_mirror_prox_goes_on_where_rounding_hides_that_its_step_is_short_enough() -> None:
+    """The online step shrank to nothing there, and the average stayed where it was."""
+    X, y = load_wine(return_X_y=True)
+    problem = {"X": StandardScaler().fit_transform(X), "y": y, "lam": 0.05}
+    result = fenchel.solve(**problem, loss="softmax", penalty="group", max_iter=2000)
+    assert (result.solver, result.status) == ("mirror-prox", "converged")

@@ -27,6 +27,7 @@ class State:
     primal: PrimalGeometry
     dual: DualGeometry
     step: StepRule | None  # None: the online rule
+    theory: float  # the step of theory
     gamma: float
     u: np.ndarray
     U: np.ndarray  # the coefficients of u
@@ -68,7 +69,9 @@ class MirrorProx(Solver):
         online = self.step in (None, "online")
         step = None if online else make_step(self.step, theory, theory, default="theory")
         U_sum, V_sum = np.zeros((problem.d, problem.k)), np.zeros_like(V)
-        return State(problem, primal, dual, step, theory, u, primal.coef(u), V, U_sum, V_sum)
+        return State(
+            problem, primal, dual, step, theory, theory, u, primal.coef(u), V, U_sum, V_sum
+        )
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
@@ -81,10 +84,12 @@ class MirrorProx(Solver):
             u, V = self._prox(state, field_mid)
             U = state.primal.coef(u)
             state.t += 1
-            if state.step is None and not self._acceptable(
+            # the step of theory is acceptable in any case: close to a solution rounding hides it
+            longer = state.step is None and state.gamma > state.theory
+            if longer and not self._acceptable(
                 state, field, field_mid, (u_mid, U_mid, V_mid), (u, U, V)
             ):
-                state.gamma *= SHRINK
+                state.gamma = max(SHRINK * state.gamma, state.theory)
                 state.field = field
                 continue
             state.U_sum += state.gamma * U_mid

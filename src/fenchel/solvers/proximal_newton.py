@@ -249,7 +249,9 @@ class ProximalNewton(PenalisedSolver):
         nonzeros = int(np.count_nonzero(state.entries.u))
         problem = state.whole
         # features without penalty have coefficients in any case: these come on top
-        free = np.count_nonzero(problem.lam * problem.penalty_factor == 0.0) - problem.intercept
+        free = (
+            int(np.count_nonzero(problem.lam * problem.penalty_factor == 0.0)) - problem.intercept
+        )
         return most_new(problem, nonzeros, least, growth) + free * problem.k
 
     def _iterate(self, state: State) -> None:
