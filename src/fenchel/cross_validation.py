@@ -20,7 +20,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from fenchel import memory
 from fenchel.callbacks import FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.estimators import LinearClassifier, SparseLinearClassifier
@@ -149,8 +148,9 @@ class SparseLinearClassifierCV(LinearClassifier):
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         routed = self._route(weights, params)
         last = smallest_penalty(self.alphas, eps=self.eps, scale=self.alpha_scale)
-        memory.check(X, codes, self.classes_.size, self.loss, *last)
-        problem, options = make_problem(self, X, codes, weights), solver_options(self)
+        y, options = self.classes_[codes], solver_options(self)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        problem = make_problem(self, X, codes, weights, last, splits)
         self.alphas_ = penalties(
             problem,
             self.alphas,
@@ -159,8 +159,6 @@ class SparseLinearClassifierCV(LinearClassifier):
             tol=self.tol,
             max_time=options["max_time"],
         )
-        y = self.classes_[codes]
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         scorer = _with_labels(self._scorer(), self.classes_)
         model = self._model()
         model.classes_, model.n_features_in_ = self.classes_, X.shape[1]
