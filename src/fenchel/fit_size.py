@@ -24,9 +24,8 @@ WHOLE_ENTRIES = 1 << 20
 #: part of them, up to so many bytes.
 FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
 
-#: The same with sparse data, of which the arrays come in many sizes: an array of the size of U, or
-#: less.
-MOST_BETWEEN_SPARSE = 9_000_000
+#: The same with large sparse data, of which the arrays come in many sizes, and some Hessian may be.
+BETWEEN_SPARSE = 9_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -68,7 +67,8 @@ WORKING_PART = 0.3
 #: Where features of the working set are frequent they become an array, which grows by about this
 #: factor, and steps on single classes have so many arrays of scores beside it: X U, V and the best
 #: V; the first two by class as well, and the curvature, which sparsemax makes of its support. In
-#: Newton steps after them about the last part of the array is left.
+#: Newton steps after them about the last part of the array is left, and an array of scores less is
+#: counted: some fits end before them.
 FREQUENT_GROWTH, FREQUENT_SCORES, FREQUENT_SUPPORT, FREQUENT_LATER = 1.2, 6, 1, 0.4
 
 #: Products with a dense X in single precision widen a block of it, and turn that by columns.
@@ -161,17 +161,16 @@ class Size:
             if seen is not None and seen.frequent:
                 arrays = FREQUENT_SCORES + FREQUENT_SUPPORT * isinstance(loss, Sparsemax)
                 entries = min(FREQUENT_GROWTH * seen.frequent, MOST_FREQUENT)
-                later = DOUBLE * FREQUENT_LATER * seen.frequent
+                later = DOUBLE * FREQUENT_LATER * seen.frequent - scores
                 work = max(work + later, arrays * scores + DOUBLE * entries)
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
             if seen is None or seen.only_start:  # some Hessian may be formed
-                return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
-            beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
+                return FLOOR + int(BETWEEN_SPARSE + copies * self.stored + max(work, start))
             if seen.at_start:  # by rows and by columns, and nothing after it
-                return int(beside + 2 * self.stored + start)
-            beside += factor_bytes(seen.hessian, min(n, seen.samples))
-            return int(beside + copies * self.stored + max(work, start))
+                return FLOOR + int(2 * self.stored + start)
+            hessian = factor_bytes(seen.hessian, min(n, seen.samples))
+            return FLOOR + int(hessian + copies * self.stored + max(work, start))
         if seen is None:
             most = min(d * k, BLAS_SIZE)
             seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples

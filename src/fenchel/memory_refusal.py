@@ -20,7 +20,7 @@ from fenchel.problem import Matrix
 from fenchel.solvers.primal_dual import PrimalDual
 
 #: Bytes of a process of its own for a fold, with the modules and kernels that it loads.
-PROCESS = 150_000_000
+PROCESS = 200_000_000
 
 #: Backends of joblib that make processes on this machine: others may have memory elsewhere.
 OWN_PROCESSES = ("loky", "multiprocessing")

@@ -21,16 +21,19 @@ from fenchel import (
     memory_refusal,
 )
 from fenchel.design import DenseDesign
+from fenchel.driver import _certify_start
 from fenchel.losses import get_loss
 from fenchel.problem import Problem
 from fenchel.samples import distinct
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
+from fenchel.solvers.gathered import gathered
 from fenchel.solvers.hybrid_gradient import HybridGradient, both_ways
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns, Entries
+from fenchel.solving import solve_problem
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
@@ -470,3 +473,60 @@ def test_too_few_labels_are_refused(sparse: bool) -> None:
     X = np.ones((20, 3))
     with pytest.raises(ValueError, match=r"y has 10 label\(s\) but X has 20 sample"):
         estimate_memory(sp.csr_array(X) if sparse else X, np.arange(10) % 2)
+
+
+@pytest.fixture
+def frequent(monkeypatch):
+    """Sparse data with some features that half of the samples have, as an array is made of."""
+    monkeypatch.setattr("fenchel.solvers.gathered.LEAST_STORED", 100)
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 4
+    X = np.where(rng.random((1500, 300)) < 0.01, 1.0, 0.0)
+    X[:, :20] = np.where(rng.random((1500, 20)) < 0.6, rng.random((1500, 20)), 0.0)
+    X[np.arange(1500), y] += 1.0
+    return sp.csr_array(X), y
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
+def test_the_array_of_frequent_features_is_known_from_the_start(frequent, loss, monkeypatch):
+    X, y = frequent
+    problem = memory.begun(X, y, 4, get_loss(loss), 1e-2, "absolute", np.arange(1500))
+    made = [np.empty(0)]
+    monkeypatch.setattr(
+        "fenchel.solvers.proximal_newton.gathered",
+        lambda state: made.append(gathered(state)[1]) or gathered(state),
+    )
+    SparseLinearClassifier(loss, alpha=1e-2).fit(X, y)
+    expected = 0 if loss == "hinge" else 1500 * made[1].size
+    assert memory_look.frequent_entries(problem) == expected
+    assert (len(made) > 1) == (loss != "hinge")
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_array_of_frequent_features_is_counted(frequent, monkeypatch):
+    X, y = frequent
+    monkeypatch.setattr(fit_size, "LOOK_SPARSE", -1)  # as large data are looked at
+    arguments = X, y, get_loss("softmax"), 1e-2, "absolute", y.size, False
+    assert not memory.look(*arguments).only_start  # a Hessian of dense data may be formed
+    monkeypatch.setattr(memory_look, "LOOK_FREQUENT", 0)
+    seen = memory.look(*arguments)
+    assert seen.only_start
+    assert seen.frequent >= 1500 * 5
+    size = fit_size.Size.of(X, 4, "softmax")
+    few, many = (size.fit_bytes(fit_size.Seen(frequent=entries)) for entries in (1e6, 2e6))
+    assert many - few == pytest.approx(8e6 * fit_size.FREQUENT_GROWTH)
+    most = size.fit_bytes(fit_size.Seen(frequent=fit_size.MOST_FREQUENT))
+    assert size.fit_bytes(fit_size.Seen(frequent=2 * fit_size.MOST_FREQUENT)) == most
+
+
+def test_no_array_of_zeros_is_held_through_a_run():
+    """The start is zero coefficients, of which an array is made at the end alone."""
+    X = sp.random_array((40, 50_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(40) % 20
+    problem = Problem.from_data(X, y, loss="softmax", lam=1.0)
+    result = solve_problem(problem, solver="auto", tol=1e-3)
+    assert isinstance(result.U, np.ndarray)
+    assert result.U.shape == (50_000, 20)
+    assert not result.U.any()
+    held = _certify_start(problem, None).certificate().U
+    assert sp.issparse(held)
