@@ -58,7 +58,8 @@ class SparseLinearClassifierCV(LinearClassifier):
     selection : "best" takes the penalty with the highest mean score, the largest of equals;
         "one-standard-error" takes the largest whose mean is at most one standard error below.
     max_iter, max_time : as there, for every point of every path.
-    n_jobs : how many folds to work on at the same time; the result does not depend on it.
+    n_jobs : how many folds to work on at the same time, each with the memory of a fit; the result
+        does not depend on it.
     verbose, callback : as there, for the checks of the fit on all data, the whole path down to the
         chosen penalty (``record.iteration`` is 0 where a point begins), after the folds, which are
         silent. scikit-learn's callbacks are told of the same checks.

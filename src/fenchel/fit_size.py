@@ -24,7 +24,7 @@ WHOLE_ENTRIES = 1 << 20
 #: part of them, up to so many bytes.
 FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
 
-#: The same with large sparse data, of which the arrays come in many sizes, and some Hessian may be.
+#: The same with sparse data that are large or have frequent features: arrays come in many sizes.
 BETWEEN_SPARSE = 9_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
@@ -80,7 +80,7 @@ POSITIONS = 0.9
 
 #: At sparse data, which have small Hessians only, it is up to so many entries of X and scores; and
 #: where features of the working set become an array, so many of that and scores.
-LOOK_SPARSE, LOOK_FREQUENT = 1 << 20, 1 << 21
+LOOK_SPARSE, LOOK_FREQUENT = 1 << 20, 1 << 22
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -170,7 +170,8 @@ class Size:
             if seen.at_start:  # by rows and by columns, and nothing after it
                 return FLOOR + int(2 * self.stored + start)
             hessian = factor_bytes(seen.hessian, min(n, seen.samples))
-            return FLOOR + int(hessian + copies * self.stored + max(work, start))
+            between = BETWEEN_SPARSE if seen.frequent else 0
+            return FLOOR + int(between + hessian + copies * self.stored + max(work, start))
         if seen is None:
             most = min(d * k, BLAS_SIZE)
             seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples

@@ -171,7 +171,9 @@ def look(
         if ends_at_start(problem):
             return Seen(at_start=True)
         frequent = frequent_entries(problem)
-        if not 0 < frequent <= LOOK_FREQUENT - problem.n * problem.k:
+        # a Hessian on them is as of dense data, unless the working set is too large for one
+        may_form = frequent > 0 and most_new(problem, 0, NEW_BY_CLASS) <= BLAS_SIZE
+        if not may_form or frequent + problem.n * problem.k > LOOK_FREQUENT:
             part = support(problem) if isinstance(loss, Sparsemax) else SUPPORT
             return Seen(support=part, only_start=True, frequent=frequent)
     # hybrid gradient steps are cheap, and may be all that there is

@@ -508,9 +508,11 @@ def test_the_array_of_frequent_features_is_counted(frequent, monkeypatch):
     monkeypatch.setattr(fit_size, "LOOK_SPARSE", -1)  # as large data are looked at
     arguments = X, y, get_loss("softmax"), 1e-2, "absolute", y.size, False
     assert not memory.look(*arguments).only_start  # a Hessian of dense data may be formed
-    monkeypatch.setattr(memory_look, "LOOK_FREQUENT", 0)
-    seen = memory.look(*arguments)
-    assert seen.only_start
+    for limit in ("BLAS_SIZE", "LOOK_FREQUENT"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory_look, limit, 0)
+            seen = memory.look(*arguments)
+        assert seen.only_start
     assert seen.frequent >= 1500 * 5
     size = fit_size.Size.of(X, 4, "softmax")
     few, many = (size.fit_bytes(fit_size.Seen(frequent=entries)) for entries in (1e6, 2e6))

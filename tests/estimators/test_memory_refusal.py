@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import joblib
 import numpy as np
@@ -19,6 +20,7 @@ from fenchel import (
     memory_refusal,
 )
 from fenchel.memory_refusal import Folds, most_of
+from fenchel.samples import distinct
 
 
 @pytest.fixture
@@ -116,6 +118,18 @@ def test_an_estimate_counts_them_once(kind):
     other = stack([X, *([~X if kind == "bool" else X * 3] * 4)])
     left = estimate_memory(other, np.tile(y, times), "softmax", sample_weight=weights)
     assert left - times * copy == pytest.approx(once - copy, rel=0.05, abs=72 * 600 * times)
+
+
+def test_finding_equal_samples_takes_what_is_counted():
+    X, y = noise(40, 20, 4)
+    X, y = np.tile(X, (1000, 1)), np.tile(y, 1000)
+    distinct(X, y, None)  # compiles
+    tracemalloc.start()
+    distinct(X, y, None)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken == pytest.approx(memory.merged_bytes(X), rel=0.25)
+    assert estimate_memory(X, y, "softmax") == memory.merged_bytes(X)  # a fit takes less
 
 
 @pytest.mark.usefixtures("counted")
