@@ -4,6 +4,7 @@
     FENCHEL_DATA=folder python benchmarks/memory.py --shared
     FENCHEL_DATA=folder python benchmarks/memory.py --earlier
     FENCHEL_DATA=folder python benchmarks/memory.py --unseen
+    FENCHEL_DATA=folder python benchmarks/memory.py --audit
     python benchmarks/memory.py --tiny [--without-intercept]
     python benchmarks/memory.py --without-intercept
 
@@ -126,6 +127,39 @@ def products(name: str, d: int) -> tuple[np.ndarray, np.ndarray]:
     X = scale(X[:, np.sort(np.argsort(-X.var(axis=0), kind="stable")[:d])])
     first, second = np.triu_indices(X.shape[1])
     return scale(np.hstack([X, X[:, first] * X[:, second]])), y
+
+
+def first(name: str, n: int) -> tuple[Any, np.ndarray]:
+    """The first rows of a shared data set."""
+    X, y = shared(name)
+    return X[:n], y[:n]
+
+
+def drawn(name: str, n: int) -> tuple[Any, np.ndarray]:
+    """As many rows of it, drawn."""
+    X, y = shared(name)
+    rows = np.sort(np.random.default_rng(1).choice(y.size, n, replace=False))
+    return X[rows], y[rows]
+
+
+def pixels(name: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures as cameras store them: whole numbers up to 255, or ink and paper."""
+    X, y = shared(name)
+    X = (X - X.min()) / (X.max() - X.min())
+    return (X > 0.5 if dtype == "bool" else 255 * X).astype(dtype), y
+
+
+def counts(n: int, d: int, k: int, words: int) -> tuple[sp.csr_array, np.ndarray]:
+    """How often words occur, as whole numbers."""
+    X, y = text(n, d, k, words)
+    return (X > 0).astype(np.int64), y
+
+
+def repeated(n: int, d: int, k: int, distinct: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows many times over."""
+    X, y = dense(distinct, d, k)
+    rows = np.random.default_rng(0).integers(0, distinct, n)
+    return X[rows], y[rows]
 
 
 def clusters(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -283,6 +317,28 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
     for loss, alpha in zip(("softmax", "sparsemax", "hinge"), alphas, strict=True)
 }
 
+#: What an audit measured, on data that nothing was set on then: parts of real sets, numbers that a
+#: fit has to convert, and rows that it merges.
+AUDIT: dict[str, tuple[Any, tuple, str, float]] = {
+    f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
+    for name, make, arguments, loss, alpha in (
+        ("udhr_langid first", first, ("udhr_langid", 4000), "sparsemax", 1e-4),
+        ("udhr_langid drawn", drawn, ("udhr_langid", 4000), "sparsemax", 1e-4),
+        ("wordnet_hyper drawn", drawn, ("wordnet_hyper", 5000), "softmax", 1e-4),
+        ("news20 drawn", drawn, ("news20", 4000), "hinge", 3e-4),
+        ("usps uint8", pixels, ("usps", "uint8"), "softmax", 0.1),
+        ("usps uint8", pixels, ("usps", "uint8"), "hinge", 0.1),
+        ("usps bool", pixels, ("usps", "bool"), "softmax", 1e-2),
+        ("usps float16", pixels, ("usps", "float16"), "softmax", 1.0),
+        ("word counts", counts, (20_000, 30_000, 20, 40), "softmax", 1e-3),
+        ("repeated", repeated, (60_000, 200, 10, 500), "softmax", 1e-2),
+        ("repeated", repeated, (60_000, 200, 10, 500), "hinge", 1e-2),
+    )
+}
+
+#: All groups.
+EVERY = CASES | SHARED | EARLIER | UNSEEN | AUDIT
+
 #: Fits of a few megabytes, on which the floor was set, and others that were held out: all of them
 #: written down before anything was measured on them.
 TINY: dict[str, tuple[Any, tuple, str, float]] = {
@@ -338,7 +394,7 @@ def forget() -> None:
 
 def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     """Fit one case and print what it took."""
-    make, arguments, loss, alpha = (CASES | SHARED | EARLIER | UNSEEN | TINY)[case]
+    make, arguments, loss, alpha = (EVERY | TINY)[case]
     model = SparseLinearClassifier(
         loss, alpha * scale, tol=tol, max_time=LONGEST, fit_intercept=intercept
     )
@@ -375,17 +431,19 @@ def main() -> None:
     parser.add_argument("--without-intercept", action="store_true")
     parser.add_argument("--earlier", action="store_true", help="data that were held out once")
     parser.add_argument("--unseen", action="store_true", help="data on which nothing was set")
+    parser.add_argument("--audit", action="store_true", help="data that an audit chose")
     parser.add_argument("--tiny", action="store_true", help="fits of a few megabytes")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--alpha-times", type=float, default=1.0, help="a factor on every alpha")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
-    cases = CASES | SHARED | EARLIER | UNSEEN | TINY
+    cases = EVERY | TINY
     if options.here:
         measure(options.case[0], not options.without_intercept, options.tol, options.alpha_times)
         return
     listed = SHARED if options.shared else EARLIER if options.earlier else CASES
     listed = TINY if options.tiny else UNSEEN if options.unseen else listed
+    listed = AUDIT if options.audit else listed
     chosen = options.case or list(listed)
     if unknown := [case for case in chosen if case not in cases]:
         parser.error(f"no case {unknown[0]!r}: use one of {', '.join(cases)}.")

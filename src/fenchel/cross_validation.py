@@ -20,7 +20,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from fenchel import memory
 from fenchel.callbacks import FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.estimators import LinearClassifier, SparseLinearClassifier
@@ -59,7 +58,8 @@ class SparseLinearClassifierCV(LinearClassifier):
     selection : "best" takes the penalty with the highest mean score, the largest of equals;
         "one-standard-error" takes the largest whose mean is at most one standard error below.
     max_iter, max_time : as there, for every point of every path.
-    n_jobs : how many folds to work on at the same time; the result does not depend on it.
+    n_jobs : how many folds to work on at the same time, each with the memory of a fit; the result
+        does not depend on it.
     verbose, callback : as there, for the checks of the fit on all data, the whole path down to the
         chosen penalty (``record.iteration`` is 0 where a point begins), after the folds, which are
         silent. scikit-learn's callbacks are told of the same checks.
@@ -149,8 +149,9 @@ class SparseLinearClassifierCV(LinearClassifier):
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         routed = self._route(weights, params)
         last = smallest_penalty(self.alphas, eps=self.eps, scale=self.alpha_scale)
-        memory.check(X, codes, self.classes_.size, self.loss, *last)
-        problem, options = make_problem(self, X, codes, weights), solver_options(self)
+        y, options = self.classes_[codes], solver_options(self)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        problem = make_problem(self, X, codes, weights, last, splits)
         self.alphas_ = penalties(
             problem,
             self.alphas,
@@ -159,8 +160,6 @@ class SparseLinearClassifierCV(LinearClassifier):
             tol=self.tol,
             max_time=options["max_time"],
         )
-        y = self.classes_[codes]
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         scorer = _with_labels(self._scorer(), self.classes_)
         model = self._model()
         model.classes_, model.n_features_in_ = self.classes_, X.shape[1]

@@ -158,6 +158,7 @@ def _run(
     final = best.certificate()
     if start is not None and start.certificate is not None and "start" in final.point:
         final = certify(problem, final.U, final.V, final.point)  # what is returned is made afresh
+    final = replace(final, U=_like_user(final.U, problem))
     logger.info(
         "%s: %s after %d iterations, primal %.6g, certified gap %.3g",
         solver.name,
@@ -336,16 +337,20 @@ def _certify_start(problem: Problem, start: Start | None) -> _Best:
         V = sp.csr_array((np.ones(problem.n), (np.arange(problem.n), problem.y)),
                          shape=(problem.n, problem.k))  # fmt: skip
     kind = "penalised" if problem.radius is None else "ball"
-    known = Certificate(_like_user(zero, problem), V, problem.at_zero, -np.inf, kind, "zero")
+    known = Certificate(zero, V, problem.at_zero, -np.inf, kind, "zero")
     best = _Best(with_dual_point(problem, known, V, "zero"))
     if start is not None:
         best.update(certify(problem, start.U, V if start.V is None else start.V, "start"))
     return best
 
 
-def _like_user(zero: sp.csr_array, problem: Problem) -> Matrix:
-    """Zero coefficients as an array, unless only a sparse matrix is reasonable."""
-    return zero.toarray() if problem.d * problem.k <= DENSE_ENTRIES else zero
+def _like_user(U: Matrix, problem: Problem) -> Matrix:
+    """Zero coefficients as an array, unless only a sparse matrix is reasonable.
+
+    At the end alone: an array of zeros would be held through the whole run.
+    """
+    zero = sp.issparse(U) and U.nnz == 0 and problem.d * problem.k <= DENSE_ENTRIES
+    return U.toarray() if zero else U
 
 
 def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certificate:

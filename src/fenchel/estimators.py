@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel import memory, persistence, prediction
+from fenchel import persistence, prediction
 from fenchel.callbacks import CallbackSupportMixin, FitMonitor, shown, with_callbacks
 from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
@@ -283,8 +283,7 @@ class SparseLinearClassifier(LinearClassifier):
         """
         check_flag("warm_start", self.warm_start)
         X, codes, weights = read_training_data(self, X, y, sample_weight)
-        memory.check(X, codes, self.classes_.size, self.loss, self.alpha, self.alpha_scale)
-        problem = make_problem(self, X, codes, weights)
+        problem = make_problem(self, X, codes, weights, (self.alpha, self.alpha_scale))
         options, began = solver_options(self), time.perf_counter()
         limit = options["max_time"]
         self.alpha_ = resolve_alpha(problem, self.alpha, self.alpha_scale, limit)
@@ -331,8 +330,7 @@ class SparseLinearClassifier(LinearClassifier):
         """The path; sets ``classes_`` and what else is known of the data."""
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         last = smallest_penalty(alphas, eps=eps, scale=self.alpha_scale)
-        memory.check(X, codes, self.classes_.size, self.loss, *last)
-        problem, options = make_problem(self, X, codes, weights), solver_options(self)
+        problem, options = make_problem(self, X, codes, weights, last), solver_options(self)
         limit = options["max_time"]
         with shown(self.verbose):
             grid = penalties(

@@ -11,6 +11,7 @@ from fenchel.design import is_hardly_sparse
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
+from fenchel.solvers.gathered import MOST_ENTRIES as MOST_FREQUENT
 from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
 from fenchel.solvers.working_rows import LARGE
@@ -23,9 +24,8 @@ WHOLE_ENTRIES = 1 << 20
 #: part of them, up to so many bytes.
 FLOOR, BETWEEN, MOST_BETWEEN = 200_000, 0.08, 5_000_000
 
-#: The same with sparse data, of which the arrays come in many sizes: an array of the size of U, or
-#: less.
-MOST_BETWEEN_SPARSE = 9_000_000
+#: The same with sparse data that are large or have frequent features: arrays come in many sizes.
+BETWEEN_SPARSE = 9_000_000
 
 #: Arrays of the size of the scores (n x k) at the peak, in a Newton step: X U, V, the best V; rows,
 #: weights and shares of the curvature, the change of X U and a spare one of it. A loss that is not
@@ -55,11 +55,21 @@ HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
 #: but only so many arrays of scores.
-SPARSE_COPIES, DOUBLE, POSITION, NORM_DOUBLES, FIRST_SCORES = 2.2, 8, 4, 2, 3
+SPARSE_COPIES, NORM_DOUBLES, FIRST_SCORES = 2.2, 2, 3
+
+#: Bytes of a number, in double and in single precision, and of a position.
+DOUBLE, SINGLE, POSITION = 8, 4, 4
 
 #: The rows of a sparse X in the features of the working set are copied where scores are many: about
 #: this part of X.
 WORKING_PART = 0.3
+
+#: Where features of the working set are frequent they become an array, which grows by about this
+#: factor, and steps on single classes have so many arrays of scores beside it: X U, V and the best
+#: V; the first two by class as well, and the curvature, which sparsemax makes of its support. In
+#: Newton steps after them about the last part of the array is left, and an array of scores less is
+#: counted: some fits end before them.
+FREQUENT_GROWTH, FREQUENT_SCORES, FREQUENT_SUPPORT, FREQUENT_LATER = 1.2, 6, 1, 0.4
 
 #: Products with a dense X in single precision widen a block of it, and turn that by columns.
 WIDENED = 1.6
@@ -68,8 +78,9 @@ WIDENED = 1.6
 #: part of X.
 POSITIONS = 0.9
 
-#: At sparse data, which have small Hessians only, it is up to so many entries of X and scores.
-LOOK_SPARSE = 1 << 20
+#: At sparse data, which have small Hessians only, it is up to so many entries of X and scores; and
+#: where features of the working set become an array, so many of that and scores.
+LOOK_SPARSE, LOOK_FREQUENT = 1 << 20, 1 << 22
 
 #: There is no look where the Hessian is at most this part of the rest in any case.
 SMALL_PART = 0.1
@@ -88,13 +99,14 @@ class Seen:
     dense: bool = False  # whether the dual point has few zeros
     support: float = SUPPORT  # part of the scores with curvature, of sparsemax and sparse data
     only_start: bool = False  # whether nothing but the start was looked at
+    frequent: float = 0.0  # entries of the first array that is made of features of sparse data
 
 
 @dataclass(frozen=True)
 class Size:
     """What the memory of a fit depends on."""
 
-    n: int
+    n: int  # distinct samples: the others are merged before anything else is done
     d: int
     k: int
     stored: int  # bytes of X beside a column of ones
@@ -102,27 +114,38 @@ class Size:
     loss: Loss
 
     @classmethod
-    def of(cls, X: Matrix, k: int, loss: str | Loss) -> Size:
+    def of(cls, X: Matrix, k: int, loss: str | Loss, rows: np.ndarray | None = None) -> Size:
+        """That of a fit to these rows of X, which is in CSR form where it is sparse; or to all."""
         (n, d), loss = X.shape, get_loss(loss)
-        if not sp.issparse(X) or is_hardly_sparse(n, d + 1, X.nnz + n):
-            item = X.dtype.itemsize if X.dtype.kind == "f" else DOUBLE
-            return cls(n, d, k, n * (d + 1) * item, None, loss)
-        position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
-        return cls(n, d, k, (X.nnz + n) * (DOUBLE + position), X.nnz + n, loss)
+        n = n if rows is None else rows.size
+        if sp.issparse(X):
+            nonzeros = n + (X.nnz if rows is None else int(np.diff(X.indptr)[rows].sum()))
+            if not is_hardly_sparse(n, d + 1, nonzeros):
+                position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
+                return cls(n, d, k, nonzeros * (DOUBLE + position), nonzeros, loss)
+        item = SINGLE if X.dtype == np.float32 and not sp.issparse(X) else DOUBLE
+        return cls(n, d, k, n * (d + 1) * item, None, loss)
 
     def with_rows(self, n: int) -> Size:
         """The same with so many of the rows."""
         nonzeros = None if self.nonzeros is None else self.nonzeros * n // self.n
         return replace(self, n=n, stored=self.stored * n // self.n, nonzeros=nonzeros)
 
-    def most_rows(self, free: int, seen: Seen | None) -> int:
-        """How many of the rows fit into so many bytes."""
-        rows, beyond = 0, self.n + 1
-        while beyond - rows > 1:
-            middle = (rows + beyond) // 2
-            fits = self.with_rows(middle).fit_bytes(seen) <= free
-            rows, beyond = (middle, beyond) if fits else (rows, middle)
-        return rows
+    def with_features(self, d: int) -> Size:
+        """The same with so many of the features."""
+        if self.nonzeros is None:
+            return replace(self, d=d, stored=self.stored // (self.d + 1) * (d + 1))
+        nonzeros = self.n + (self.nonzeros - self.n) * d // self.d
+        stored = self.stored // self.nonzeros * nonzeros
+        return replace(self, d=d, stored=stored, nonzeros=nonzeros)
+
+    def with_classes(self, k: int) -> Size:
+        """The same with so many classes."""
+        return replace(self, k=k)
+
+    def least_bytes(self) -> int:
+        """What any solver takes: a copy of X, whatever it makes of U and V."""
+        return FLOOR + self.stored
 
     def fit_bytes(self, seen: Seen | None = None) -> int:
         """What a fit takes, by what was seen: by default, with as large a Hessian as may be."""
@@ -135,15 +158,20 @@ class Size:
             elif isinstance(loss, Sparsemax):
                 part = SUPPORT if seen is None else seen.support
                 work -= (1.0 - part) * CURVATURE * scores
+            if seen is not None and seen.frequent:
+                arrays = FREQUENT_SCORES + FREQUENT_SUPPORT * isinstance(loss, Sparsemax)
+                entries = min(FREQUENT_GROWTH * seen.frequent, MOST_FREQUENT)
+                later = DOUBLE * FREQUENT_LATER * seen.frequent - scores
+                work = max(work + later, arrays * scores + DOUBLE * entries)
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
             start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
             if seen is None or seen.only_start:  # some Hessian may be formed
-                return FLOOR + int(MOST_BETWEEN_SPARSE + copies * self.stored + max(work, start))
-            beside: float = FLOOR + min(gradient, MOST_BETWEEN_SPARSE)
+                return FLOOR + int(BETWEEN_SPARSE + copies * self.stored + max(work, start))
             if seen.at_start:  # by rows and by columns, and nothing after it
-                return int(beside + 2 * self.stored + start)
-            beside += factor_bytes(seen.hessian, min(n, seen.samples))
-            return int(beside + copies * self.stored + max(work, start))
+                return FLOOR + int(2 * self.stored + start)
+            hessian = factor_bytes(seen.hessian, min(n, seen.samples))
+            between = BETWEEN_SPARSE if seen.frequent else 0
+            return FLOOR + int(between + hessian + copies * self.stored + max(work, start))
         if seen is None:
             most = min(d * k, BLAS_SIZE)
             seen = Seen(most, min(n, most))  # no more coefficients are used than there are samples
@@ -151,11 +179,12 @@ class Size:
         if seen.at_start:
             return with_rest(self.stored + START_SCORES * scores + blocks)
         work = (SMOOTH_SCORES if loss.smooth else CLASS_SCORES) * scores + blocks
-        hessian = 8 * (seen.hessian**2 + seen.face**2)
+        rows = min(seen.hessian, n * k)  # of fewer samples than were looked at it is smaller
+        hessian = 8 * (rows**2 + min(seen.face, n * k) ** 2)
         if seen.samples:
-            hessian = max(hessian, factor_bytes(seen.hessian, min(n, seen.samples)))
+            hessian = max(hessian, factor_bytes(rows, min(n, seen.samples)))
         if loss.smooth or seen.dense:  # by products of some samples at a time
-            hessian += 8 * min(seen.hessian * n, HESSIAN_ENTRIES)
+            hessian += 8 * min(rows * n, HESSIAN_ENTRIES)
         if seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
             hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
         work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)

@@ -9,15 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
-from fenchel.fit_size import DOUBLE, SCORE_ARRAYS, SMALL_PART, Seen, Size
+from fenchel.fit_size import DOUBLE, POSITION, SMALL_PART, Seen, Size
 from fenchel.free_memory import available_memory
 from fenchel.losses import Loss
-from fenchel.memory_look import FIT_TOL, UntilHessian, begun, look, seen_of
+from fenchel.memory_look import FIT_TOL, Samples, UntilHessian, begun, look, seen_of
 from fenchel.path import check_scale
 from fenchel.problem import Matrix
+from fenchel.samples import BLOCK_ENTRIES as HASHED_ENTRIES
 from fenchel.samples import canonical, distinct
 from fenchel.traced_memory import Peak, kernels_and_modules
-from fenchel.validation import check_design, check_number, refuse_lazy
+from fenchel.validation import check_entries, check_number, check_sample_weight, encode_labels
 
 #: A fit is traced again where kernels were loaded on the way, so many times at most.
 TRACED_FITS = 3
@@ -25,6 +26,10 @@ TRACED_FITS = 3
 #: What the allocator keeps between traced arrays, as a part of them, up to so many bytes. The
 #: blocks of a dense X in single precision that are widened and freed again leave one as large.
 GAPS, MOST_GAPS = 0.12, 1_500_000
+
+#: Bytes for each row that is given, to find equal ones: a hash, the weight, the order, and what
+#: sorting by these takes.
+MERGED = 72
 
 #: The look is at rows with so many entries of X and scores, but not at fewer than the second where
 #: there are more.
@@ -38,10 +43,14 @@ def estimate_memory(
     *,
     alpha: float = 1e-3,
     alpha_scale: str = "absolute",
+    sample_weight: Any = None,
 ) -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, about.
 
-    It is for ``solver="auto"`` and the default ``tol``. Of small data, up to a million entries of X
+    It is for one fit with ``penalty="l1"``, ``solver="auto"`` or "primal-dual", and the default
+    ``tol``. Other solvers, which differ widely, and the folds of a cross-validation take other
+    amounts; ``fit`` counts the folds, and refuses other solvers only where not even a copy of X
+    would fit. Of small data, up to a million entries of X
     and scores, a whole fit is made and its arrays are traced, if it ends within a second
     (``tracemalloc``; not where the caller uses that himself). Else counted are X by rows and by
     columns, arrays of the size of the scores and of the gradient, and the Hessian of a Newton step,
@@ -57,42 +66,59 @@ def estimate_memory(
 
     Parameters
     ----------
-    X : (n, d) array or scipy sparse.
-    y : (n,) labels, or the number of classes: the answer is for a small penalty then.
-    loss, alpha, alpha_scale : as in :class:`~fenchel.SparseLinearClassifier`.
+    X : (n, d) array or scipy sparse. Numbers that are neither float64 nor float32, and sparse
+        matrices that are not by rows, are converted by a fit: that copy is counted.
+    y : (n,) labels, or the number of classes: the answer is for a small penalty then, and as if no
+        sample were there twice.
+    loss, alpha, alpha_scale, sample_weight : as in :class:`~fenchel.SparseLinearClassifier`. Equal
+        samples of a class count once, and those without weight not at all, as in ``fit``.
     """
-    refuse_lazy("X", X)
-    X = X if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"X must have two dimensions (samples, features), found shape {X.shape}: give the data "
-            "that are to be fitted."
-        )
-    if isinstance(y, int | np.integer):
-        k, codes = int(y), None
-    else:
-        classes, codes = np.unique(np.asarray(y), return_inverse=True)
-        k = classes.size
-        if codes.size != X.shape[0]:
-            raise ValueError(
-                f"y has {codes.size} labels and X {X.shape[0]} rows: give one label a row."
-            )
-    if k < 2:
-        raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
-    size = Size.of(X, k, loss)
-    if codes is None:
-        return size.fit_bytes()
+    given = X
+    X = check_entries(X)
+    converted = converted_bytes(given if sp.issparse(given) else X)
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(alpha_scale)
-    found = traced(size, X, codes, alpha, alpha_scale) if size.is_small else None
+    if isinstance(y, int | np.integer):
+        _refuse_few(int(y))
+        return Size.of(X, int(y), loss).fit_bytes() + converted
+    codes, labels = encode_labels(y, X.shape[0])
+    _refuse_few(labels.size)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+    X = canonical(X)
+    samples = distinct(X, codes, sample_weight)
+    size = Size.of(X, labels.size, loss, samples[0])
+    asked = X, codes, alpha, alpha_scale, samples
+    found = traced(size, *asked) if size.is_small else None
     if found is None:
-        return size.fit_bytes(looked_at(size, X, codes, alpha, alpha_scale))
-    taken, seen, ended = found
-    return taken if ended else max(taken, size.fit_bytes(seen))
+        taken = size.fit_bytes(looked_at(size, *asked))
+    else:
+        taken, seen, ended = found
+        taken = taken if ended else max(taken, size.fit_bytes(seen))
+    return max(taken, merged_bytes(X)) + converted
+
+
+def _refuse_few(k: int) -> None:
+    if k < 2:
+        raise ValueError(f"y must hold, or be, at least two classes, found {k}: give all labels.")
+
+
+def converted_bytes(X: Matrix) -> int:
+    """What the copy takes that a fit makes of X to have it in floats, by rows."""
+    floats = X.dtype in (np.float64, np.float32)
+    if floats and (not sp.issparse(X) or X.format == "csr"):
+        return 0
+    item = X.dtype.itemsize if floats else DOUBLE
+    return (item + POSITION) * X.nnz if sp.issparse(X) else item * X.size
+
+
+def merged_bytes(X: Matrix) -> int:
+    """What it takes to find equal rows."""
+    return MERGED * X.shape[0] + 2 * DOUBLE * min(X.size, HASHED_ENTRIES)
 
 
 def traced(
-    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str, samples: Samples
 ) -> tuple[int, Seen | None, bool] | None:
     """What a fit takes by the trace of one, what was seen of it, and whether it ended in time.
 
@@ -104,21 +130,19 @@ def traced(
         return None
     for _ in range(TRACED_FITS):
         known = kernels_and_modules()
-        found = traced_once(size, X, codes, alpha, scale)
+        found = traced_once(size, X, codes, alpha, scale, samples)
         if found is None or known == kernels_and_modules():
             return found  # else what was loaded on the way was traced as well
     return None
 
 
 def traced_once(
-    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str
+    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str, samples: Samples
 ) -> tuple[int, Seen | None, bool] | None:
     """The same for one fit, as the estimators make it; None where there is no signal."""
-    peak = Peak()
+    peak, (rows, weights) = Peak(), samples
     tracemalloc.start()
     try:
-        X = canonical(check_design(X))  # in the user's order, by which errors name rows
-        rows, weights = distinct(X, codes, None)
         problem = begun(X, codes[rows], codes.max() + 1, size.loss, alpha, scale, rows, weights)
         if problem is None:
             return None
@@ -130,38 +154,25 @@ def traced_once(
     taken += min(GAPS * taken, MOST_GAPS)
     if size.is_widened:
         taken += DOUBLE * min(size.n * size.d, DESIGN_ENTRIES)
-    told = size.nonzeros is None or size.begins
+    told = size.nonzeros is None or size.begins or seen.frequent
     return int(taken), seen if told else None, ended
 
 
 def looked_at(
-    size: Size, X: Matrix, codes: np.ndarray, alpha: float, scale: str, most: float = np.inf
+    size: Size,
+    X: Matrix,
+    codes: np.ndarray,
+    alpha: float,
+    scale: str,
+    samples: Samples,
+    most: float = np.inf,
 ) -> Seen | None:
     """What a look at no more rows than so many tells: None where it would not matter."""
+    asked = X, codes, size.loss, alpha, scale
     if size.nonzeros is not None:  # a part of sparse data may have signal where all have none
-        whole = most >= size.n
-        return look(X, codes, size.loss, alpha, scale, size.n, size.begins) if whole else None
+        return look(*asked, size.n, size.begins, samples) if most >= size.n else None
     if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
         return None
     rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
     enough = rows >= min(size.n, LEAST_ROWS)
-    return look(X, codes, size.loss, alpha, scale, rows) if enough else None
-
-
-def check(X: Matrix, codes: np.ndarray, k: int, loss: str | Loss, alpha: float, scale: str) -> None:
-    """Raise MemoryError where a fit cannot fit into the memory that is free."""
-    size, free = Size.of(X, k, loss), available_memory()
-    if free is None or size.fit_bytes() <= free:  # with any penalty: no need to look
-        return
-    # the look itself has to fit: it forms no Hessian
-    seen = looked_at(size, X, codes, alpha, scale, size.most_rows(free, Seen()))
-    needed = size.fit_bytes(seen)
-    if needed <= free:
-        return
-    rows = size.most_rows(free, seen)
-    raise MemoryError(
-        f"{size.n} samples and {k} classes need about {needed / 2**30:.3g} GiB, of which "
-        f"{8 * SCORE_ARRAYS * size.n * k / 2**30:.3g} GiB are for scores and dual variables, but "
-        f"{free / 2**30:.3g} GiB are free: fit at most {rows} of these rows, "
-        "or merge rare classes."
-    )
+    return look(*asked, rows, samples=samples) if enough else None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.fit_size import DOUBLE, POSITION, SUPPORT, Seen
+from fenchel.fit_size import DOUBLE, LOOK_FREQUENT, POSITION, SUPPORT, Seen
 from fenchel.losses import Loss, Sparsemax
 from fenchel.path import largest_penalty
 from fenchel.problem import Matrix, Problem
+from fenchel.solvers.class_newton import NEW_BY_CLASS
+from fenchel.solvers.gathered import are_frequent, features_of
 from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE, forms_hessian
@@ -19,9 +21,12 @@ from fenchel.solvers.newton_state import ROW_WORK, State
 from fenchel.solvers.packed_quadratic import block_bytes
 from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
-from fenchel.solvers.working_set import MANY, many, most_new, violators
+from fenchel.solvers.working_set import MANY, Columns, Entries, many, most_new, violators
 from fenchel.solving import solve_problem
 from fenchel.traced_memory import Peak, TracedRoom
+
+#: Rows of X that are distinct samples, and the sums of their weights.
+Samples: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 #: A fit that is traced as a whole has so many CPU seconds; after that it is only looked at.
 WHOLE_SECONDS = 1.0
@@ -146,24 +151,31 @@ def look(
     scale: str,
     n_rows: int,
     begins: bool = True,
+    samples: Samples | None = None,
 ) -> Seen | None:
     """The Hessian of a fit, about, by the beginning of one with some of its rows.
 
-    Without ``begins`` only what its start tells. None where the rows have no signal: nothing is
-    known then, and the fit says so if need be.
+    Without ``begins`` only what its start tells, unless frequent features become an array. None
+    where the rows have no signal: nothing is known then, and the fit says so if need be.
     """
     X = sp.csr_array(X) if sp.issparse(X) else X
-    n, k = X.shape[0], codes.max() + 1  # some classes may have no sample among the rows
+    k = codes.max() + 1  # some classes may have no sample among the rows
+    rows, weights = samples or (np.arange(X.shape[0]), np.ones(X.shape[0]))
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
-    rows = np.sort(np.random.default_rng(0).choice(n, n_rows, replace=False))
-    problem = begun(X, codes[rows], k, loss, alpha, scale, rows)
+    drawn = np.sort(np.random.default_rng(0).choice(rows.size, n_rows, replace=False))
+    n, rows, weights = rows.size, rows[drawn], weights[drawn]
+    problem = begun(X, codes[rows], k, loss, alpha, scale, rows, weights)
     if problem is None:
         return None
     if not begins:
         if ends_at_start(problem):
             return Seen(at_start=True)
-        known = isinstance(loss, Sparsemax)
-        return Seen(support=support(problem) if known else SUPPORT, only_start=True)
+        frequent = frequent_entries(problem)
+        # a Hessian on them is as of dense data, unless the working set is too large for one
+        may_form = frequent > 0 and most_new(problem, 0, NEW_BY_CLASS) <= BLAS_SIZE
+        if not may_form or frequent + problem.n * problem.k > LOOK_FREQUENT:
+            part = support(problem) if isinstance(loss, Sparsemax) else SUPPORT
+            return Seen(support=part, only_start=True, frequent=frequent)
     # hybrid gradient steps are cheap, and may be all that there is
     whole = problem.design.is_sparse or UntilHessian._begins_rough(problem)
     return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
@@ -182,7 +194,7 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         cut = isinstance(solver.state.method, HybridGradient)
     state, possible = solver.state.inner, problem.d * problem.k
     if problem.design.is_sparse:  # with small Hessians, and none in many fits
-        return Seen(LATER * first, samples=samples)
+        return Seen(LATER * first, samples=samples, frequent=frequent_entries(problem))
     if cut:  # Newton steps may follow
         instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
         point = solver.points(solver.state)[0]
@@ -246,6 +258,18 @@ def forms_later(problem: Problem, used: int) -> bool:
     if problem.loss.smooth:
         return forms_hessian(used, problem.n, blas=True)
     return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
+
+
+def frequent_entries(problem: Problem) -> int:
+    """Entries of the array of frequent features that the first steps are made with, if one is."""
+    if not (problem.design.is_sparse and problem.loss.smooth):
+        return 0
+    limit = most_new(problem, 0, NEW_BY_CLASS)
+    feature, klass, _, _ = violators(problem, problem.dual_at_zero(), limit)
+    entries = Entries.empty().with_new(feature, klass)
+    if not are_frequent(problem, Columns.of(problem.design), entries):
+        return 0
+    return problem.n * features_of(problem, entries).size
 
 
 def ends_at_start(problem: Problem) -> bool:

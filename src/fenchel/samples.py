@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from fenchel.kernels.row_hash import hash_dense, hash_sparse
 from fenchel.problem import Matrix
 
-#: Rows of a dense matrix are hashed in blocks of about this many entries.
-BLOCK_ENTRIES = 1 << 20
+#: Rows are hashed, and compared, in blocks of about this many entries: small beside any fit.
+BLOCK_ENTRIES = 1 << 17
 
 
 def distinct(
@@ -67,10 +67,7 @@ def _differ(X: Matrix, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     out = np.empty(left.size, dtype=bool)
     size = max(1, BLOCK_ENTRIES // max(1, X.size // X.shape[0]))
     for block in (slice(start, start + size) for start in range(0, left.size, size)):
-        difference = X[left[block]] - X[right[block]]
-        if sp.issparse(difference):
-            difference.eliminate_zeros()
-            out[block] = np.diff(difference.indptr) > 0
-        else:
-            out[block] = difference.any(axis=1)
+        differs = X[left[block]] != X[right[block]]  # of any numbers: bools have no difference
+        stored = sp.issparse(differs)
+        out[block] = np.diff(differs.indptr) > 0 if stored else differs.any(axis=1)
     return out

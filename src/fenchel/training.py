@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from fenchel import memory_refusal
 from fenchel.callbacks import FIT_FRAMES
 from fenchel.class_weights import class_factors
 from fenchel.path import Path
@@ -60,12 +61,23 @@ def read_training_data(
 
 
 def make_problem(
-    estimator: Any, X: Matrix, codes: np.ndarray, weights: np.ndarray | None
+    estimator: Any,
+    X: Matrix,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    penalty: tuple[float, str] | None = None,
+    splits: list[tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> Problem:
-    """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`)."""
+    """The estimator's problem, with lam = 0, on the distinct samples (:mod:`fenchel.samples`).
+
+    Given the smallest penalty that is asked for, with its unit, and the splits of a
+    cross-validation, it is refused where these samples take more memory than is free.
+    """
     _refuse_other_order(estimator)
     X = canonical(X)
     rows, weights = distinct(X, codes, weights)
+    if penalty is not None:
+        memory_refusal.check(estimator, X, codes, (rows, weights), penalty, splits)
     codes, classes = codes[rows], estimator.classes_
     if estimator.class_weight is not None:
         weights = weights * class_factors(estimator.class_weight, classes, codes, weights)[codes]

@@ -60,7 +60,13 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_design(X: Any) -> np.ndarray | sp.csr_array:
-    """Return X as a float64/float32 ndarray or as a CSR array, finite and non-empty."""
+    """Return X as an ndarray or a CSR array of float64 or float32, finite and non-empty."""
+    X = check_entries(X)
+    return X if X.dtype in (np.float64, np.float32) else X.astype(np.float64)
+
+
+def check_entries(X: Any) -> np.ndarray | sp.csr_array:
+    """Return X as an ndarray or a CSR array of any numbers, finite and non-empty."""
     if sp.issparse(X):
         _check_dtype("X", X.dtype)
         refuse_broken("X", X)
@@ -91,8 +97,6 @@ def check_design(X: Any) -> np.ndarray | sp.csr_array:
             f"X has entries as large as {largest:g}, whose squares overflow: scale the columns, "
             "for example with sklearn.preprocessing.MaxAbsScaler."
         )
-    if X.dtype not in (np.float64, np.float32):
-        X = X.astype(np.float64)
     return X
 
 
@@ -126,6 +130,20 @@ def _describe_non_finite(X: Any) -> str:
 
 def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the class codes (n,) and the labels in column order (k,)."""
+    codes, found = encode_labels(y, n_samples)
+    if classes is None:
+        if found.size < 2:
+            raise ValueError(
+                f"y has one class only ({found[0]!r}): at least two are needed. If others exist "
+                "but have no sample here, name them all with classes=[...]."
+            )
+        return codes, found
+    refuse_mask("classes", classes)
+    return _codes_in(found, codes, np.asarray(classes))
+
+
+def encode_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes (n,) of the labels that occur, and these in their order."""
     refuse_mask("y", y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -149,19 +167,13 @@ def check_labels(y: Any, classes: Any, n_samples: int) -> tuple[np.ndarray, np.n
             f"y mixes labels that cannot be sorted ({error}): convert them to one type, "
             "for example y.astype(str)."
         ) from error
-    if classes is None:
-        if found.size < 2:
-            raise ValueError(
-                f"y has one class only ({found[0]!r}): at least two are needed. If others exist "
-                "but have no sample here, name them all with classes=[...]."
-            )
-        return codes.astype(np.intp).ravel(), found
-    refuse_mask("classes", classes)
-    return _codes_in(y, found, codes, np.asarray(classes))
+    if any(label != label for label in found.tolist()):  # among objects
+        raise ValueError("y contains NaN: drop the rows without a label.")
+    return codes.astype(np.intp).ravel(), found
 
 
 def _codes_in(
-    y: np.ndarray, found: np.ndarray, codes: np.ndarray, classes: np.ndarray
+    found: np.ndarray, codes: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tracemalloc
@@ -13,18 +12,28 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import fenchel
-from fenchel import SparseLinearClassifier, estimate_memory, fit_size, memory, memory_look
+from fenchel import (
+    SparseLinearClassifier,
+    estimate_memory,
+    fit_size,
+    memory,
+    memory_look,
+    memory_refusal,
+)
 from fenchel.design import DenseDesign
+from fenchel.driver import _certify_start
 from fenchel.losses import get_loss
 from fenchel.problem import Problem
+from fenchel.samples import distinct
 from fenchel.solvers.base import Start
 from fenchel.solvers.face import FaceMatrix
+from fenchel.solvers.gathered import gathered
 from fenchel.solvers.hybrid_gradient import HybridGradient, both_ways
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.packed_quadratic import PackedQuadratic, block_bytes
 from fenchel.solvers.proximal_newton import ProximalNewton
 from fenchel.solvers.working_set import Columns, Entries
+from fenchel.solving import solve_problem
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "memory.py"
 
@@ -340,7 +349,8 @@ def test_a_small_hessian_of_sparse_data_is_counted(loss):
     X = rng.random((2000, 400)) * (rng.random((2000, 400)) < 0.02)
     X[np.arange(2000), y] += 1.0
     X = sp.csr_array(X)
-    seen = memory.looked_at(fit_size.Size.of(X, 3, loss), X, y, 3e-3, "absolute")
+    size, samples = fit_size.Size.of(X, 3, loss), distinct(X, y, None)
+    seen = memory.looked_at(size, X, y, 3e-3, "absolute", samples)
     formed, factor = [], Room.factor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Room, "factor", lambda *args: formed.append(args[1:]) or factor(*args))
@@ -388,10 +398,10 @@ def test_a_look_where_little_is_free_is_at_fewer_rows(hessian_matters, monkeypat
     X, y = hessian_matters
     size, asked = fit_size.Size.of(X, 10, "softmax"), []
     free = size.with_rows(700).fit_bytes(fit_size.Seen())
-    monkeypatch.setattr(memory, "available_memory", lambda: free)
-    monkeypatch.setattr(memory, "look", lambda *args: asked.append(args[-1]))
+    monkeypatch.setattr(memory_refusal, "available_memory", lambda: free)
+    monkeypatch.setattr(memory, "look", lambda *args, **more: asked.append(args[-1]))
     with pytest.raises(MemoryError):
-        memory.check(X, y, 10, "softmax", 1e-3, "absolute")
+        SparseLinearClassifier("softmax").fit(X, y)
     assert asked == [700]
 
 
@@ -402,6 +412,7 @@ def test_rows_without_signal_or_with_one_class_tell_nothing(monkeypatch):
     monkeypatch.setattr(memory, "LEAST_ROWS", 10)
     X, y = np.zeros((2000, 600)), np.zeros(2000, dtype=int)
     X[1, 0], y[1] = 1.0, 1
+    monkeypatch.setattr(memory, "distinct", lambda *args: (np.arange(2000), np.ones(2000)))
     for loss in ("softmax", "hinge"):
         whole = estimate_memory(X, 2, loss)
         assert estimate_memory(X, y, loss, alpha_scale="max") == whole
@@ -413,7 +424,6 @@ def test_single_precision_takes_half_of_x_and_blocks_that_are_widened():
     whole, single = (estimate_memory(X.astype(dtype), 2, "softmax") for dtype in ("f8", "f4"))
     widened = fit_size.WIDENED * 8 * memory.DESIGN_ENTRIES
     assert whole - single == pytest.approx(2 * 4 * 3000 * 1001 - widened, abs=1)
-    assert estimate_memory(X.astype("i1"), 2, "softmax") == whole  # it is converted
 
 
 @pytest.mark.usefixtures("counted")
@@ -436,44 +446,6 @@ def test_a_penalty_that_is_none(hessian_matters, options, words):
 
 
 @pytest.mark.usefixtures("counted")
-def test_what_cannot_fit_is_refused_with_what_would(monkeypatch):
-    X, y = np.eye(40_000, 10), np.arange(40_000) % 50
-    half = (estimate_memory(X, y) + fit_size.FLOOR) // 2
-    monkeypatch.setattr(memory, "available_memory", lambda: half)
-    with pytest.raises(MemoryError, match="of these rows") as refusal:
-        SparseLinearClassifier().fit(X, y)
-    rows = int(re.search(r"at most (\d+) of", str(refusal.value)).group(1))
-    assert estimate_memory(X[:rows], 50) <= half < estimate_memory(X[: rows + 1], 50)
-    with pytest.raises(MemoryError):
-        fenchel.SparseLinearClassifierCV().fit(X, y)
-    with pytest.raises(MemoryError):
-        SparseLinearClassifier().path(X, y)
-
-
-@pytest.mark.usefixtures("counted")
-def test_a_fit_is_refused_by_its_own_penalty(hessian_matters, monkeypatch):
-    X, y = hessian_matters
-    free = estimate_memory(X, y, "softmax", alpha=0.1)
-    monkeypatch.setattr(memory, "available_memory", lambda: free)
-    assert free < estimate_memory(X, 10, "softmax")  # of a smaller penalty that would not fit
-    model = SparseLinearClassifier("softmax", alpha=0.1).fit(X, y)
-    assert len(model.path(X, y, alphas=[0.2, 0.1])) == 2
-    with pytest.raises(MemoryError):
-        model.set_params(alpha=1e-3).fit(X, y)
-    with pytest.raises(MemoryError):
-        model.path(X, y, alphas=[0.2, 1e-3])
-    with pytest.raises(MemoryError):
-        model.path(X, y, alphas=3, eps=1e-3)
-    with pytest.raises(MemoryError):
-        fenchel.SparseLinearClassifierCV("softmax", alphas=[0.2, 1e-3]).fit(X, y)
-
-
-def test_this_machine_says_what_is_free():
-    free = memory.available_memory()
-    assert free is None or free > 1 << 20
-
-
-@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("loss", ["hinge", "softmax", "sparsemax"])
 def test_sparse_data_whose_solution_is_zero_take_no_working_memory(loss: str) -> None:
     rng = np.random.default_rng(0)
@@ -491,11 +463,72 @@ def test_every_sparse_format_is_looked_at(format: str) -> None:
     y = np.arange(300) % 5
     for alpha in (1e-3, 10.0):
         known = estimate_memory(X, y, "softmax", alpha=alpha)
-        assert estimate_memory(X.asformat(format), y, "softmax", alpha=alpha) == known
+        by_rows = 0 if format == "csr" else 12 * X.nnz  # a copy that the fit makes
+        estimate = estimate_memory(X.asformat(format), y, "softmax", alpha=alpha)
+        assert estimate == known + by_rows
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_too_few_labels_are_refused(sparse: bool) -> None:
     X = np.ones((20, 3))
-    with pytest.raises(ValueError, match="y has 10 labels and X 20 rows"):
+    with pytest.raises(ValueError, match=r"y has 10 label\(s\) but X has 20 sample"):
         estimate_memory(sp.csr_array(X) if sparse else X, np.arange(10) % 2)
+
+
+@pytest.fixture
+def frequent(monkeypatch):
+    """Sparse data with some features that half of the samples have, as an array is made of."""
+    monkeypatch.setattr("fenchel.solvers.gathered.LEAST_STORED", 100)
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 4
+    X = np.where(rng.random((1500, 300)) < 0.01, 1.0, 0.0)
+    X[:, :20] = np.where(rng.random((1500, 20)) < 0.6, rng.random((1500, 20)), 0.0)
+    X[np.arange(1500), y] += 1.0
+    return sp.csr_array(X), y
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])
+def test_the_array_of_frequent_features_is_known_from_the_start(frequent, loss, monkeypatch):
+    X, y = frequent
+    problem = memory.begun(X, y, 4, get_loss(loss), 1e-2, "absolute", np.arange(1500))
+    made = [np.empty(0)]
+    monkeypatch.setattr(
+        "fenchel.solvers.proximal_newton.gathered",
+        lambda state: made.append(gathered(state)[1]) or gathered(state),
+    )
+    SparseLinearClassifier(loss, alpha=1e-2).fit(X, y)
+    expected = 0 if loss == "hinge" else 1500 * made[1].size
+    assert memory_look.frequent_entries(problem) == expected
+    assert (len(made) > 1) == (loss != "hinge")
+
+
+@pytest.mark.usefixtures("counted")
+def test_the_array_of_frequent_features_is_counted(frequent, monkeypatch):
+    X, y = frequent
+    monkeypatch.setattr(fit_size, "LOOK_SPARSE", -1)  # as large data are looked at
+    arguments = X, y, get_loss("softmax"), 1e-2, "absolute", y.size, False
+    assert not memory.look(*arguments).only_start  # a Hessian of dense data may be formed
+    for limit in ("BLAS_SIZE", "LOOK_FREQUENT"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory_look, limit, 0)
+            seen = memory.look(*arguments)
+        assert seen.only_start
+    assert seen.frequent >= 1500 * 5
+    size = fit_size.Size.of(X, 4, "softmax")
+    few, many = (size.fit_bytes(fit_size.Seen(frequent=entries)) for entries in (1e6, 2e6))
+    assert many - few == pytest.approx(8e6 * fit_size.FREQUENT_GROWTH)
+    most = size.fit_bytes(fit_size.Seen(frequent=fit_size.MOST_FREQUENT))
+    assert size.fit_bytes(fit_size.Seen(frequent=2 * fit_size.MOST_FREQUENT)) == most
+
+
+def test_no_array_of_zeros_is_held_through_a_run():
+    """The start is zero coefficients, of which an array is made at the end alone."""
+    X = sp.random_array((40, 50_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(40) % 20
+    problem = Problem.from_data(X, y, loss="softmax", lam=1.0)
+    result = solve_problem(problem, solver="auto", tol=1e-3)
+    assert isinstance(result.U, np.ndarray)
+    assert result.U.shape == (50_000, 20)
+    assert not result.U.any()
+    held = _certify_start(problem, None).certificate().U
+    assert sp.issparse(held)

@@ -26,17 +26,21 @@ MOST_SCORES = 1 << 23
 
 
 def gathers(state: State) -> bool:
-    """Whether the features of the working set are worked with as dense data.
+    """Whether the features of the working set are worked with as dense data."""
+    return are_frequent(state.problem, state.columns, state.entries)
+
+
+def are_frequent(problem: Problem, columns: Columns, entries: Entries) -> bool:
+    """Whether the features of a working set are worth an array.
 
     With a smooth loss: else few samples matter once V has zeros, and they are packed.
     """
-    problem, columns, entries = state.problem, state.columns, state.entries
     if not (columns.sparse and problem.loss.smooth and problem.n * problem.k <= MOST_SCORES):
         return False
     stored = columns.stored(entries)
     if stored < max(LEAST_STORED, FREQUENT * problem.n * entries.u.size):
         return False
-    return problem.n * _features(problem, entries).size <= MOST_ENTRIES
+    return problem.n * features_of(problem, entries).size <= MOST_ENTRIES
 
 
 def gathered(state: State) -> tuple[State, np.ndarray]:
@@ -45,7 +49,7 @@ def gathered(state: State) -> tuple[State, np.ndarray]:
     Z and V are those of the state itself: what becomes of them stays there.
     """
     problem, entries = state.problem, state.entries
-    features = _features(problem, entries)
+    features = features_of(problem, entries)
     indptr, indices, data, n = state.columns.data
     Xt = np.zeros((features.size, n))
     for row, j in zip(Xt, features, strict=True):
@@ -60,7 +64,7 @@ def gathered(state: State) -> tuple[State, np.ndarray]:
     ), features  # fmt: skip
 
 
-def _features(problem: Problem, entries: Entries) -> np.ndarray:
+def features_of(problem: Problem, entries: Entries) -> np.ndarray:
     """The features of the entries; the intercept, which stays the last one, in any case."""
     features = np.unique(entries.feature)
     return np.union1d(features, problem.d - 1) if problem.intercept else features
