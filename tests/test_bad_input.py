@@ -146,6 +146,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["sample_weight", f"({N},)", f"({N - 1},)"],
     ),
     "complex-weights": ({"sample_weight": np.ones(N) + 0j}, ["sample_weight", "complex", "real"]),
+    "nan-among-objects": (
+        {"y": np.where(np.arange(N) == 1, np.nan, Y).astype(object)},
+        ["y", "NaN", "drop the rows"],
+    ),
     "text-weights": ({"sample_weight": ["1"] * N}, ["sample_weight", "real numbers", "<U1"]),
     "named-factors": (
         {"penalty_factor": {"a": 1}},
