@@ -221,8 +221,8 @@ class PrimalDual(PenalisedSolver):
             return
         point, method = state.method.points(state.inner)[0], HybridGradient()
         state.tell(
-            f"hybrid gradient after {state.iteration} Newton iterations, because {used} "
-            f"coefficients for {state.problem.n} samples are many, and will be more"
+            f"hybrid gradient from iteration {state.iteration} on, because {used} coefficients "
+            f"for {state.problem.n} samples are many, and will be more"
         )
         state.may_turn, state.method, state.inner = False, method, None
         rng = np.random.default_rng(0)  # neither method draws anything
