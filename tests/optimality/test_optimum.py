@@ -10,11 +10,14 @@ import pytest
 import checker
 import fenchel
 import reference
+import separable_losses
 from instances import BY_NAME, INSTANCES, LOSS_NAMES, Instance, with_cost
 from support import SOLVER_NAMES, refusal, solve
 
 #: Enough for bounds that mean something, few enough for all solvers on all instances.
 PASSES = 60
+
+SMOOTH_OR_INCREASING = ["smoothed-hinge", "tsallis", "quartic"]
 
 
 def check_bounds(result: fenchel.Result, instance: Instance, loss: str) -> None:
@@ -125,3 +128,33 @@ def test_two_reference_solvers_agree() -> None:
         instance = BY_NAME[name]
         found = reference.optimum(instance, "hinge")
         assert reference._dual(instance, "hinge") == pytest.approx(found, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax"])
+@pytest.mark.parametrize("name", ["three-classes", "sparse"])
+def test_a_separable_loss_takes_the_steps_of_its_closed_form(name: str, loss: str) -> None:
+    instance, tol = BY_NAME[name], 1e-6
+    closed = solve(instance, loss, "auto", tol=tol)
+    found = solve(instance, separable_losses.CLOSED[loss](), "auto", tol=tol)
+    assert found.status == closed.status == "converged"
+    assert [r.iteration for r in found.history] == [r.iteration for r in closed.history]
+    np.testing.assert_allclose(
+        [r.gap for r in found.history], [r.gap for r in closed.history], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        *((name, loss) for name in ("three-classes", "sparse") for loss in SMOOTH_OR_INCREASING),
+        ("three-classes", "kinked"),  # by brackets, slowly
+    ],
+)
+def test_losses_of_users_come_to_any_accuracy(name: str, loss: str) -> None:
+    """Two solvers that share no step: neither point is below the bound of the other."""
+    instance, mine = BY_NAME[name], separable_losses.OPEN[loss]()
+    found = solve(instance, mine, "auto", tol=1e-6)
+    assert found.status == "converged"
+    other = solve(instance, mine, "mirror-prox", tol=1e-6, max_iter=10)
+    assert found.dual <= other.primal
+    assert other.dual <= found.primal

@@ -90,7 +90,7 @@ def test_the_smoothed_loss(eta: float) -> None:
         np.testing.assert_allclose(found, losses, rtol=1e-9, atol=1e-9)
     assert eta > 1.0 or (expected > 0.0).sum(axis=1).max() > K / 2
     h = (expected > 0.0).astype(float)
-    for found in (loss.support(V), loss.curvature(V, 1.0)):
+    for found in (loss.support(V, 1.0, y), loss.curvature(V, 1.0, y)):
         np.testing.assert_array_equal(found.sum(axis=1, dtype=float), h.sum(axis=1))
         np.testing.assert_array_equal(found[:, :4], h[:, known.classes])
 

@@ -547,5 +547,5 @@ def test_blas_makes_the_hessian_where_it_is_faster_in_its_precision(
     monkeypatch.setattr(
         Columns, "dense_hessian", lambda *args: calls.append(True) or by_blas(*args)
     )
-    state.dense_hessian(problem.loss.curvature(state.V, 1.0), damping, 1e9)
+    state.dense_hessian(problem.loss.curvature(state.V, 1.0, problem.y), damping, 1e9)
     assert bool(calls) == blas

@@ -106,17 +106,19 @@ class Loss(ABC):
         Vt[...] = V.T
         return float(weights @ losses)
 
-    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+    def curvature(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         """The h of every row for which ``diag(h) - h h^T / sum(h)`` is the Hessian in z.
 
-        At the point z whose maximising v is given: of the loss itself where it is smooth, else of
-        the loss smoothed by ``||v - v0||^2 / (2 eta)``. The default is exact where f is affine,
-        and otherwise an upper bound.
+        At the point z whose maximising v is given: of the loss itself where it is smooth, else, in
+        units of eta, of the loss smoothed by ``||v - v0||^2 / (2 eta)``. The default is exact where
+        f is affine, and otherwise an upper bound.
         """
-        return (V > 0.0) * eta
+        return np.where(V > 0.0, 1.0, 0.0)
 
-    def support(self, V: np.ndarray) -> np.ndarray:
-        """``curvature(V, 1)`` of a loss that is not smooth, in two bytes an entry: V is large."""
+    def support(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        """``curvature`` of a loss that is not smooth, in two bytes an entry where f is affine."""
+        if not self.affine:
+            return self.curvature(V, eta, y)
         return (V > 0.0).astype(np.uint16)
 
     def joint_score(self, Z: np.ndarray, classes: np.ndarray) -> np.ndarray:

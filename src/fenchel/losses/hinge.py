@@ -133,11 +133,11 @@ class JointHinge(Hinge):
         smoothed_hinge(V0, Z, eta, y, float(self.times), V, losses)
         return losses
 
-    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
-        return self.support(V) * eta
+    def curvature(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        return self.support(V, eta, y).astype(np.float64)
 
-    def support(self, V: np.ndarray) -> np.ndarray:
-        h = super().support(V)
+    def support(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        h = super().support(V, eta, y)
         h[:, -1] *= self.times
         return h
 

@@ -10,8 +10,26 @@ import numpy as np
 from fenchel.kernels.simplex import SMALLEST
 from fenchel.losses.base import Loss, true_class
 from fenchel.losses.bracket import bracket_root
+from fenchel.losses.tabulated import NODES, maximise_by_tables, suits
 
 ScalarFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+#: phi'' above this everywhere: Newton steps need no proximal term.
+STRONG = 0.05
+
+#: ``1 / phi''`` below the second at v equal to the first: it vanishes at 0.
+TINY, KINK = 1e-12, 1e-4
+
+#: Entries below this are no part of the support, and a derivative may be constant there: who writes
+#: an entropy takes ``log(maximum(v, 1e-300))``.
+NO_MASS = 1e-30
+
+#: phi'' is a difference quotient over this part of v; over as much itself where the difference is
+#: no more than so many roundings.
+NEAR, ROUNDINGS = 1e-5, 1000
+
+#: Roundings that phi and its derivative, as somebody writes them, may be off by.
+OFF = 1000 * np.finfo(np.float64).eps
 
 
 class SeparableLoss(Loss):
@@ -19,7 +37,11 @@ class SeparableLoss(Loss):
 
     Every step solves the Lagrangian's one-dimensional problems for a given multiplier, and finds
     the multiplier of ``sum_l v_l = 1`` by root search, as the paper proposes. That costs some
-    hundreds of evaluations of the derivative: a loss with a closed form deserves a file of its own.
+    dozens of evaluations of the derivative where it increases, and hundreds where it is flat: a
+    loss with a closed form deserves a file of its own.
+
+    What the Newton steps want to know of phi'' they read off the derivative: whether it is bounded
+    away from zero, so that the loss is smooth, and the curvature ``1 / phi''``.
 
     Parameters
     ----------
@@ -29,6 +51,12 @@ class SeparableLoss(Loss):
         be minus infinity at 0. ``sum_l phi`` is shifted so that f(y, y) = 0.
     affine : bool
         True where phi is affine in v.
+
+    Raises
+    ------
+    ValueError
+        Where phi is not finite, its derivative decreases, or the one is not the derivative of the
+        other: the loss would be understated, and with it every gap.
     """
 
     name: ClassVar[str] = "separable"
@@ -39,6 +67,42 @@ class SeparableLoss(Loss):
         self.phi = phi
         self.derivative = derivative
         self.affine = affine
+        # of wrong classes and of the true one
+        self._tables = np.array([_tabulated(phi, derivative, is_true) for is_true in (0.0, 1.0)])
+        self.smooth = self._is_smooth()
+        self.twice_differentiable = self.smooth and self._leaves_smoothly()
+
+    def _is_smooth(self) -> bool:
+        there = NODES >= NO_MASS
+        g = self._tables[:, there]
+        rounding = ROUNDINGS * np.finfo(np.float64).eps * np.abs(g[:, 1:])
+        return bool((np.diff(g) >= STRONG * np.diff(NODES[there]) - rounding).all())
+
+    def _leaves_smoothly(self) -> bool:
+        """Whether ``1 / phi''`` vanishes at 0, so that entries leave the support without a kink."""
+        y = np.zeros(1, dtype=np.int64)
+        return bool(self.curvature(np.full((1, 2), TINY), 1.0, y).max() < KINK)
+
+    def curvature(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
+        """``1 / phi''`` where the loss is smooth, else ``1 / (phi'' + 1/eta)`` in units of eta."""
+        is_true = _indicator(V.shape, y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope, rise = self._quotient(V, NEAR * V, is_true)
+            lost = rise <= ROUNDINGS * np.finfo(np.float64).eps * np.abs(
+                self.derivative(V, is_true)
+            )
+            if lost.any():
+                slope = np.where(lost, self._quotient(V, NEAR, is_true)[0], slope)
+            h = 1.0 / np.maximum(slope, STRONG) if self.smooth else 1.0 / (1.0 + eta * slope)
+        return np.where(V >= NO_MASS, h, 0.0)
+
+    def _quotient(
+        self, V: np.ndarray, step: np.ndarray | float, is_true: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What the derivative rises by around V, by the length of the way and as it is."""
+        above, below = np.minimum(V + step, 1.0), np.maximum(V - step, 0.0)
+        rise = self.derivative(above, is_true) - self.derivative(below, is_true)
+        return rise / (above - below), rise
 
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         is_true = _indicator(V.shape, y)
@@ -46,8 +110,11 @@ class SeparableLoss(Loss):
         return self.phi(np.asarray(V, dtype=np.float64), is_true).sum(axis=1) - at_label
 
     def value(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.value_and_argmax(Z, y)[0]
+
+    def value_and_argmax(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         V = self.argmax(Z, y)
-        return np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y)
+        return np.einsum("il,il->i", V, Z) - true_class(Z, y) - self.f(V, y), V
 
     def argmax(self, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self._maximise(Z, y, lambda V: np.zeros_like(V))
@@ -69,6 +136,21 @@ class SeparableLoss(Loss):
 
         Stationarity reads h(v_l) = t_l - mu with h = f' + psi', so v_l falls as mu grows.
         """
+        tables = self._tables + distance(NODES)
+        if not all(suits(table) for table in tables):
+            return self._bracketed(T, y, distance)
+        is_true = _indicator(T.shape, y)
+        V, solved = maximise_by_tables(
+            T, y, tables, lambda V: self.derivative(V, is_true) + distance(V)
+        )
+        if not solved.all():
+            V[~solved] = self._bracketed(T[~solved], y[~solved], distance)
+        return V
+
+    def _bracketed(
+        self, T: np.ndarray, y: np.ndarray, distance: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """The same by nested brackets, for a derivative that is flat or has jumps."""
         is_true = _indicator(T.shape, y)
 
         def h(V: np.ndarray) -> np.ndarray:
@@ -92,6 +174,58 @@ class SeparableLoss(Loss):
         share = np.clip((1.0 - below) / jump, 0.0, 1.0)
         V = share * V_low + (1 - share) * V_high
         return V / V.sum(axis=1, keepdims=True)
+
+
+def _tabulated(phi: ScalarFunction, derivative: ScalarFunction, is_true: float) -> np.ndarray:
+    """phi' at ``NODES``; what is no convex function with its derivative is refused."""
+    true = np.full_like(NODES, is_true)
+    with np.errstate(divide="ignore"):
+        g = _evaluated("derivative", derivative, true)
+        value = _evaluated("phi", phi, true)
+    where = "the true class" if is_true else "a wrong class"
+    finite = np.isfinite(value) & np.isfinite(g)
+    finite[0] = np.isfinite(value[0]) and g[0] < np.inf  # an entropy rises from 0 vertically
+    if not finite.all():
+        v = NODES[~finite][0]
+        raise ValueError(
+            f"phi and derivative must be finite on [0, 1], but for a derivative of minus infinity "
+            f"at 0; at v = {v:.3g}, of {where}, they are {value[~finite][0]} and {g[~finite][0]}"
+        )
+    there = np.flatnonzero(NODES >= NO_MASS)
+    _check_derivative(NODES[there], value[there], g[there], where)
+    return g
+
+
+def _check_derivative(v: np.ndarray, value: np.ndarray, g: np.ndarray, where: str) -> None:
+    """Refuse a g that decreases, or that is no derivative of what has this value at v."""
+    g_rounding = OFF * (1.0 + np.abs(g[1:]))
+    falls = np.diff(g) < -g_rounding
+    if falls.any():
+        c = int(np.argmax(falls))
+        raise ValueError(
+            f"derivative must not decrease, as phi is convex; from v = {v[c]:.3g} to "
+            f"{v[c + 1]:.3g}, of {where}, it goes from {g[c]:.6g} to {g[c + 1]:.6g}"
+        )
+    length, rise = np.diff(v), np.diff(value)
+    slack = OFF * np.maximum(np.abs(value[1:]), np.abs(value[:-1])) + g_rounding * length
+    wrong = (rise < g[:-1] * length - slack) | (rise > g[1:] * length + slack)
+    if wrong.any():
+        c = int(np.argmax(np.where(wrong, length, 0.0)))
+        raise ValueError(
+            f"derivative is not that of phi: from v = {v[c]:.3g} to {v[c + 1]:.3g}, of {where}, "
+            f"phi rises by {rise[c] / length[c]:.6g} times the way, and the derivative is between "
+            f"{g[c]:.6g} and {g[c + 1]:.6g}"
+        )
+
+
+def _evaluated(name: str, function: ScalarFunction, is_true: np.ndarray) -> np.ndarray:
+    found = np.asarray(function(NODES, is_true), dtype=np.float64)
+    if found.shape not in (NODES.shape, ()):
+        raise ValueError(
+            f"{name} must act on arrays elementwise; of arrays of shape {NODES.shape} it makes one "
+            f"of shape {found.shape}"
+        )
+    return np.broadcast_to(found, NODES.shape)
 
 
 def _increasing_root(h: Callable[[np.ndarray], np.ndarray], target: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class Softmax(Loss):
         entropy_rows(np.ascontiguousarray(V, dtype=np.float64), out)
         return out
 
-    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
+    def curvature(self, V: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         return V
 
     def joint_score(self, Z: np.ndarray, classes: np.ndarray) -> np.ndarray:

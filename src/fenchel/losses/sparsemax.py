@@ -39,9 +39,6 @@ class Sparsemax(Loss):
     def f(self, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         return 0.5 * (np.einsum("il,il->i", V, V) - 1.0)
 
-    def curvature(self, V: np.ndarray, eta: float) -> np.ndarray:
-        return np.where(V > 0.0, 1.0, 0.0)
-
     def prox_entropy(self, V0: np.ndarray, Z: np.ndarray, eta: float, y: np.ndarray) -> np.ndarray:
         # v + log(v) / eta = z + log(v0) / eta - mu, so eta v is Wright's omega of eta times that
         def entries(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

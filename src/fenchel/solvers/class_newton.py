@@ -87,12 +87,13 @@ class Blocks:
         """
         classes, bounds = entries.bounds
         smooth = problem.loss.smooth
+        V = V if columns.sparse else V.T
         if smooth:
-            h, scale = problem.loss.curvature(V, 1.0), 1.0
+            h, scale = problem.loss.curvature(V, 1.0, problem.y), 1.0
         else:
-            h, scale = problem.loss.support(V), eta
-            by_sample = h if columns.sparse else h.T
-            by_sample[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
+            h, scale = problem.loss.support(V, eta, problem.y), eta
+            h[np.arange(problem.n), problem.y] = 1  # without mass, it gets it on its way up
+        h = h if columns.sparse else h.T
         args = problem.y, problem.weights
         if not columns.sparse:
             curvature = np.empty((classes.size, problem.n))

@@ -73,7 +73,7 @@ def linearised(
     D = columns.product(entries, s, problem.k)
 
     def of(rows: slice) -> int:
-        return linearise(V[rows], problem.loss.curvature(V[rows], 1.0), D[rows])
+        return linearise(V[rows], problem.loss.curvature(V[rows], 1.0, problem.y[rows]), D[rows])
 
     return D, sum(problem.in_rows(of))
 

@@ -523,12 +523,12 @@ class ProximalNewton(PenalisedSolver):
         damped = np.maximum(damping * state.curvature[entries.feature], 1e-11 * tol * state.size)
         below = state.penalties[1] / unit
         if state.centre is not None and state.columns.sparse:
-            h = problem.loss.support(state.V)
+            h = problem.loss.support(state.V, state.eta, problem.y)
         else:
-            h = problem.loss.curvature(state.V, 1.0)
+            h = problem.loss.curvature(state.V, state.eta, problem.y)
         if state.moved and state.centre is not None:
             # V has overshot and lost half of its support: what it had, the centre still has
-            np.maximum(h, problem.loss.support(state.centre), out=h)
+            np.maximum(h, problem.loss.support(state.centre, state.eta, problem.y), out=h)
             state.moved = False
         H = state.dense_hessian(h, damping, effort.products)
         if H is not None:
