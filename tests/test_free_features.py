@@ -97,6 +97,8 @@ def test_equal_samples_that_are_half_separated() -> None:
     problem = Problem.from_data(np.eye(3)[groups], y, loss="softmax", lam=0.0)
     repair = Repair.of(problem)
     assert repair is not None
+    V = repair.nearest_to_uniform  # which tells the face
+    assert V.sum(axis=1) == pytest.approx(1.0)
     np.testing.assert_array_equal(
         repair.face, np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0]], bool)[groups]
     )
@@ -131,6 +133,59 @@ def test_without_any_penalty(loss: str) -> None:
     path = SparseLinearClassifier(loss).path(X, y, alphas=[0.01, 0.0])
     assert [point.status for point in path] == ["converged"] * 2
     assert 0.0 < path[1].dual_objective <= path[0].objective
+
+
+def overlapping() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    centres, y = rng.standard_normal((6, 9)), np.arange(400) % 6
+    return centres[y] + 1.5 * rng.standard_normal((400, 9)) + 3.0, y
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax"])
+def test_a_rough_point_has_a_bound(loss: str) -> None:
+    """Where U is 2% above the optimum, the bound is 2% below it (it was 6 and 8)."""
+    X, y = overlapping()
+    problem = Problem.from_data(X, y, loss=loss, lam=0.0)
+    best = fenchel.solve(X, y, loss=loss, lam=0.0, tol=1e-8)
+    U = best.U * 1.3
+    assert 1.01 * best.primal < problem.primal(U) < 1.03 * best.primal
+    found = certify(problem, U, problem.loss.argmax(X @ U, y))
+    assert 0.98 * best.primal <= found.dual <= best.primal
+
+
+def test_corners_get_as_much_of_other_classes_as_the_equalities_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No V has their zeros; the point next to uniform rows would do, but is another one."""
+    X, y = overlapping()
+    problem = Problem.from_data(X, y, loss="hinge", lam=0.0, fit_intercept=True)
+    monkeypatch.setattr(Repair, "nearest_to_uniform", None)
+    wrong = np.random.default_rng(1).random(y.size) < 0.2
+    V = np.eye(6)[np.where(wrong, (y + 1) % 6, y)]
+    found = Repair.of(problem)(V)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+    assert np.abs(problem.gradient(found)).max() <= 1e-13
+    assert np.abs(found - V).max(axis=1)[~wrong].mean() < 0.2
+
+
+def test_mass_on_a_class_that_can_have_none_goes_to_the_others() -> None:
+    X, y = overlapping()
+    problem = Problem.from_data(
+        X, y, loss="hinge", lam=0.0, fit_intercept=True, classes=np.arange(7)
+    )
+    V = np.eye(7)[np.where(np.arange(y.size) % 9 == 0, 6, (y + 1) % 6)]
+    found = Repair.of(problem)(V)
+    np.testing.assert_array_equal(found[:, 6], 0.0)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+    assert np.abs(problem.gradient(found)).max() <= 1e-13
+
+
+def test_the_hinge_loss_without_penalty_is_certified_early() -> None:
+    """It took seven iterations while the projection was mixed with an inner point."""
+    X, y = overlapping()
+    result = fenchel.solve(X, y, lam=0.0, tol=1e-3)
+    assert result.status == "converged"
+    assert result.history[-1].iteration <= 4
 
 
 def test_all_features_without_penalty_are_worked_on_at_once() -> None:
