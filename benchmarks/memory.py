@@ -321,7 +321,7 @@ UNSEEN: dict[str, tuple[Any, tuple, str, float]] = {
 UNSEEN |= {
     f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
     for name, make, arguments, loss, alpha in (
-        ("dna products", products, ("dna", 30), "hinge", 1e-3),
+        ("more isolet products", products, ("isolet1560", 45), "hinge", 3e-3),
         ("two waves", waves, (6000, 600, 2), "sparsemax", 1e-3),
         ("float32 centres", dense, (20_000, 300, 12, "float32"), "hinge", 1e-2),
         ("banking77 words", words, ("banking77", 77, 250), "sparsemax", 1e-3),
