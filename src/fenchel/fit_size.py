@@ -54,8 +54,9 @@ HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
 
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
-#: but only so many arrays of scores.
-SPARSE_COPIES, NORM_DOUBLES, FIRST_SCORES = 2.2, 2, 3
+#: but only so many arrays of scores, V at zero and as a dual point; and the residuals of some
+#: classes. A loss that is not smooth makes V at zero of more, before X is there by columns.
+SPARSE_COPIES, NORM_DOUBLES, FIRST_SCORES, FIRST_MARGINS = 2.2, 2, 2, 4
 
 #: Bytes of a number, in double and in single precision, and of a position.
 DOUBLE, SINGLE, POSITION = 8, 4, 4
@@ -96,8 +97,10 @@ class Seen:
     at_start: bool = False  # whether zero is the solution
     without: bool = False  # whether Newton steps are made without one
     instead: float = 0.0  # bytes that these gather of X
+    blocks: float = 0.0  # bytes of the blocks of single classes, of steps before them
     dense: bool = False  # whether the dual point has few zeros
     support: float = SUPPORT  # part of the scores with curvature, of sparsemax and sparse data
+    settled: float = 1.0  # the same of any loss where a V was seen whose support gets smaller
     only_start: bool = False  # whether nothing but the start was looked at
     frequent: float = 0.0  # entries of the first array that is made of features of sparse data
 
@@ -153,10 +156,12 @@ class Size:
         scores, gradient = 8 * n * k, 8 * d * k
         if self.nonzeros is not None:
             work: float = SCORE_ARRAYS * scores
+            settled = 1.0 if seen is None else seen.settled
             if not loss.smooth:
-                work += (CENTRE + LARGE_CENTRE * (n * k > LARGE)) * scores
+                centre = min(CENTRE, 1.0 - (1.0 - settled) * CURVATURE)
+                work += (centre + LARGE_CENTRE * (n * k > LARGE)) * scores
             elif isinstance(loss, Sparsemax):
-                part = SUPPORT if seen is None else seen.support
+                part = min(settled, SUPPORT if seen is None else seen.support)
                 work -= (1.0 - part) * CURVATURE * scores
             if seen is not None and seen.frequent:
                 arrays = FREQUENT_SCORES + FREQUENT_SUPPORT * isinstance(loss, Sparsemax)
@@ -164,7 +169,7 @@ class Size:
                 later = DOUBLE * FREQUENT_LATER * seen.frequent - scores
                 work = max(work + later, arrays * scores + DOUBLE * entries)
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
-            start = NORM_DOUBLES * DOUBLE * self.nonzeros + FIRST_SCORES * scores
+            start = self._start_bytes(scores)
             if seen is None or seen.only_start:  # some Hessian may be formed
                 return FLOOR + int(BETWEEN_SPARSE + copies * self.stored + max(work, start))
             if seen.at_start:  # by rows and by columns, and nothing after it
@@ -185,14 +190,24 @@ class Size:
             hessian = max(hessian, factor_bytes(rows, min(n, seen.samples)))
         if loss.smooth or seen.dense:  # by products of some samples at a time
             hessian += 8 * min(rows * n, HESSIAN_ENTRIES)
-        if seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
+        if rows and seen.dense and not loss.twice_differentiable:  # of those with curvature, copied
             hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
-        work += max(hessian, seen.instead, POSITIONS * seen.without * self.stored)
+        # where V has few zeros, values are gathered only for no more entries than features
+        read = POSITIONS * self.stored if seen.without and seen.dense else 0.0
+        work += max(hessian, seen.instead, seen.blocks, read)
         if self.is_widened:
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
         return with_rest(2 * self.stored + work)
+
+    def _start_bytes(self, scores: float) -> float:
+        """What the start takes beside two copies of sparse X."""
+        assert self.nonzeros is not None
+        classes = min(self.k, max(1, BLOCK_ENTRIES // max(self.d + 1, self.n)))
+        start: float = NORM_DOUBLES * DOUBLE * self.nonzeros
+        start += FIRST_SCORES * scores + DOUBLE * self.n * classes
+        return start if self.loss.smooth else max(start, FIRST_MARGINS * scores - self.stored)
 
     @property
     def is_small(self) -> bool:

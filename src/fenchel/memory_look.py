@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.fit_size import DOUBLE, LOOK_FREQUENT, POSITION, SUPPORT, Seen
+from fenchel.late_hessian import OF_POSITION, Met, forms_later, gathered_later
 from fenchel.losses import Loss, Sparsemax
 from fenchel.path import largest_penalty
 from fenchel.problem import Matrix, Problem
@@ -16,8 +17,8 @@ from fenchel.solvers.class_newton import NEW_BY_CLASS
 from fenchel.solvers.gathered import are_frequent, features_of
 from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
-from fenchel.solvers.l1_model import BLAS_SIZE, forms_hessian
-from fenchel.solvers.newton_state import ROW_WORK, State
+from fenchel.solvers.l1_model import BLAS_SIZE
+from fenchel.solvers.newton_state import State
 from fenchel.solvers.packed_quadratic import block_bytes
 from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
@@ -92,6 +93,7 @@ class UntilHessian(PrimalDual):
         super().__init__()
         self.state: Any = None
         self.without = 0  # rounds of Newton steps
+        self.traced = peak is not None
         self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
 
     def init(self, *arguments: Any) -> Any:
@@ -105,7 +107,8 @@ class UntilHessian(PrimalDual):
                 super().advance(state, 1)
                 continue
             if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
-                state.inner.room = NoRoom(state.inner.room.most, state.inner.room.instead)
+                room = state.inner.room
+                state.inner.room = NoRoom(room.most, room.instead, room.blocks)
             if isinstance(state.method, HybridGradient) and state.inner.iteration >= LOOK_HYBRID:
                 raise EnoughSeenError(0)
             newton = makes_newton_steps(state.inner)
@@ -194,24 +197,39 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         cut = isinstance(solver.state.method, HybridGradient)
     state, possible = solver.state.inner, problem.d * problem.k
     if problem.design.is_sparse:  # with small Hessians, and none in many fits
-        return Seen(LATER * first, samples=samples, frequent=frequent_entries(problem))
+        settled = 1.0
+        if solver.traced and isinstance(state, State):  # what V had before is in the trace
+            settled = np.count_nonzero(state.V) / state.V.size
+        frequent = frequent_entries(problem)
+        return Seen(LATER * first, samples=samples, frequent=frequent, settled=settled)
+    times, instead, blocks = n / n_rows, 0.0, 0.0
+    more = times**LOOK_GROWTH
     if cut:  # Newton steps may follow
-        instead, V, size = 0.0, state.now.V, solution_size(state.now.V)
-        point = solver.points(solver.state)[0]
-        few = handed_over(solver.state, point, size).nnz
+        V, size = state.now.V, solution_size(state.now.V)
+        entries = Entries.of(handed_over(solver.state, solver.points(solver.state)[0], size))
+        few = entries.u.size
         used = min(size, few) if few < problem.n else size  # as many as may be: more will come
+        met = Met.of(problem, V, entries, used)
     elif isinstance(state, State):
-        used, instead = int(np.count_nonzero(state.entries.u)), state.room.instead * n / n_rows
-        V = state.V
+        V, instead = state.V, times * state.room.instead
+        blocks = more**2 * state.room.blocks
+        entries = state.entries.only(state.entries.u != 0.0)
+        used = entries.u.size
+        met = Met.of(state.problem, V, entries, used)
     else:  # hybrid gradient steps were enough, or class means
         return Seen()
-    without = cut or solver.without > 0
+    dense, without = many(V), cut or solver.without > 0
     if not first and without and not loss.smooth and not instead:
-        instead = GATHERED * (DOUBLE + POSITION) * MANY * n * used
+        values = GATHERED * MANY * problem.n * used if dense else met.values
+        instead = times * (DOUBLE + POSITION) * values
+        instead += 0.0 if dense else times * OF_POSITION * met.positions
         instead += block_bytes(np.full(problem.k, used / problem.k))
-    if not first and (used > BLAS_SIZE or (without and not forms_later(problem, used))):
-        return Seen(without=True, instead=instead)
-    more = (n / n_rows) ** LOOK_GROWTH
+    if first and not samples and dense and not loss.smooth:
+        instead = max(instead, gathered_later(problem, first, n, state.damping))
+    # with a loss that is not smooth as many samples have curvature as coefficients are used
+    samples_grow = times if loss.smooth else more * met.at_the_end
+    most_solved = np.inf if first else met.most_solved(samples_grow)
+    used = int(min(used, most_solved))
     # all that are used, where Newton steps are still to come
     largest, face = LATER * max(first, used), float(used)
     if loss.twice_differentiable and not first:
@@ -220,10 +238,13 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         if not (first and solver._begins_rough(problem)):  # else the first one is the largest
             coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
             largest = max(largest, used + coming)
-        face = (used + largest) / 2.0
+        face = min((used + largest) / 2.0, most_solved)
     most = min(possible, BLAS_SIZE)
+    formed = not without or forms_later(problem, met, more * face, samples_grow)
+    if not first and (met.used > BLAS_SIZE or not formed):
+        return Seen(without=True, instead=instead, blocks=blocks, dense=dense)
     sizes = min(more * largest, most), min(more * face, most)
-    return Seen(*sizes, samples=more * samples, instead=instead, dense=many(V))
+    return Seen(*sizes, samples=more * samples, instead=instead, blocks=blocks, dense=dense)
 
 
 def begun(
@@ -246,18 +267,6 @@ def begun(
     except ValueError:
         return None
     return problem.with_penalty(alpha * unit)
-
-
-def forms_later(problem: Problem, used: int) -> bool:
-    """Whether a Hessian is formed at last, where the first Newton steps are made without one.
-
-    With a smooth loss where one of so many coefficients is ever formed: less and less damping makes
-    it worth its price. With another fewer and fewer samples have curvature, at the end about as
-    many as coefficients are used, in two classes each.
-    """
-    if problem.loss.smooth:
-        return forms_hessian(used, problem.n, blas=True)
-    return used * (2.0 * used / problem.k) ** 2 <= ROW_WORK
 
 
 def frequent_entries(problem: Problem) -> int:

@@ -63,7 +63,7 @@ class TracedRoom(Room):
 
     @classmethod
     def of(cls, room: Room, peak: Peak) -> TracedRoom:
-        traced = cls(room.most)
+        traced = cls(room.most, room.instead, room.blocks)
         traced.peak, peak.room = peak, traced
         return traced
 

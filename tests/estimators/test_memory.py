@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,13 +104,18 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     assert len(steps) == 60
     assert 0.5 * whole.hessian < cut.hessian < 2.0 * whole.hessian
     for few, least, most in ((5, 5, 200), (y.size, cut.face, 2 * cut.face)):  # all: more will come
-        monkeypatch.setattr(
-            memory_look, "handed_over", lambda *args, few=few: SimpleNamespace(nnz=few)
-        )
+        U = np.zeros((301, 10))
+        U.flat[:few] = 1.0
+        monkeypatch.setattr(memory_look, "handed_over", lambda *args, U=U: U)
         assert least <= memory.look(*arguments).face <= most
-    monkeypatch.setattr(memory_look, "forms_later", lambda problem, used: False)
+    monkeypatch.setattr(memory_look, "forms_later", lambda *args: False)
     without = memory.look(*arguments)
     assert without.without
+    # of a dual point with zeros it is known what is gathered
+    assert 0 < without.instead < memory_look.GATHERED * 12 * memory_look.MANY * y.size * 100
+    monkeypatch.setattr(memory_look, "many", lambda V: True)
+    without = memory.look(*arguments)
+    assert without.dense
     assert without.instead > memory_look.GATHERED * 12 * memory_look.MANY * y.size * 100
 
 
@@ -245,22 +249,13 @@ def forms_no_hessian(monkeypatch):
     """Neither by BLAS and sample by sample, nor in one product."""
     monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)
     monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
-    monkeypatch.setattr(memory_look, "forms_later", lambda problem, used: False)
+    monkeypatch.setattr(memory_look, "forms_later", lambda *args: False)
 
 
 def test_a_model_that_was_not_seen_has_entries_near_their_bounds(hessian_matters, monkeypatch):
     monkeypatch.setattr(memory_look, "LOOK_TOL", 0.5)  # it ends before any Newton step
     seen = memory.look(*hessian_matters, get_loss("softmax"), 1e-3, "absolute", 1500)
     assert 0 < seen.face == pytest.approx(seen.hessian / memory_look.NEARBY)
-
-
-def test_newton_steps_of_a_smooth_loss_form_a_hessian_at_last_if_it_is_ever_formed():
-    problem = SimpleNamespace(loss=get_loss("softmax"), n=10_000, k=20)
-    assert memory_look.forms_later(problem, 1800)
-    assert not memory_look.forms_later(problem, 1900)  # too many multiplications
-    problem.n = 100
-    assert memory_look.forms_later(problem, memory_look.BLAS_SIZE)
-    assert not memory_look.forms_later(problem, memory_look.BLAS_SIZE + 1)  # too many rows
 
 
 @pytest.mark.usefixtures("counted")
@@ -298,7 +293,7 @@ def test_a_hessian_that_is_formed_late_is_counted(hessian_matters, monkeypatch):
     late = memory.look(*arguments)
     assert not late.without
     assert 0 < late.face < late.hessian
-    monkeypatch.setattr(memory_look, "ROW_WORK", 0)
+    monkeypatch.setattr("fenchel.late_hessian.ROW_WORK", 0)
     assert memory.look(*arguments).without
 
 

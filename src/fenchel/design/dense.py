@@ -14,6 +14,10 @@ from fenchel.design.base import Design
 #: this many entries.
 BLOCK_ENTRIES = 1 << 21
 
+#: The product with a sparse U copies a block by columns: so many entries stay in the cache, and the
+#: hole that a larger copy leaves would stay memory of the process beside a large X.
+COPIED_ENTRIES = 1 << 17
+
 #: Squares are formed of about this many entries at a time: they stay in the cache.
 SQUARED_ENTRIES = 1 << 15
 
@@ -80,7 +84,7 @@ class DenseDesign(Design):
         used = np.flatnonzero(np.diff(U.indptr))
         few = used.size <= FEW_FEATURES * self.shape[1]
         Ut = (U[used] if few else U).T.tocsr()
-        for rows, block in self._blocks(whole=False):
+        for rows, block in self._blocks(whole=False, entries=COPIED_ENTRIES):
             # sparse @ dense.T copies the block by columns
             out[rows] = (Ut @ (block[:, used] if few else block).T).T
         return out

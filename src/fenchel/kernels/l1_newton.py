@@ -278,12 +278,12 @@ def scatter(members, packed, low, M):
 
 
 @kernel()
-def scatter_by_row(packed, scale, number, M):
-    """``M[e, number_p] = x scale_p`` at the positions p of every entry e."""
+def scatter_by_row(members, packed, first, scale, number, M):
+    """``M[e, number_p] = x scale_p`` at the positions p of some entries e, from ``first`` on."""
     start, stop, base, position, x = packed
-    for e in range(M.shape[0]):
+    for e in members:
         for q in range(start[e], stop[e]):
-            p = base[e] + position[q]
+            p = base[e] + position[q] - first
             M[e, number[p]] = x[q] * scale[p]
 
 

@@ -39,6 +39,7 @@ class Room:
 
     most: int  # rows of the largest there may be
     instead: int = 0  # bytes that a Newton step without a Hessian took in its place, at most
+    blocks: int = 0  # the same of steps on single classes, of dense data
 
     @cached_property
     def array(self) -> np.ndarray:

@@ -129,9 +129,14 @@ class PackedQuadratic:
         number = np.cumsum(np.bincount(row) > 0) - 1  # of the rows in use
         everything = np.arange(self.klass.size)
         Q = room.factor(everything.size, number[-1] + 1 if number.size else 0)
-        kernels.scatter_by_row(self.packed, np.sqrt(share * weight), number[row], Q)
+        classes = list(pairwise(_class_bounds(self.klass, everything.size)))
+        for low, high in classes:  # of all positions the scale can be as large as the scores
+            members = everything[low:high]
+            some = _positions_of(members, self.packed)
+            scale = np.sqrt(share[some] * weight[some])
+            kernels.scatter_by_row(members, self.packed, some.start, scale, number[row[some]], Q)
         H = -(Q @ Q.T)
-        for low, high in pairwise(_class_bounds(self.klass, everything.size)):
+        for low, high in classes:
             members = everything[low:high]
             H[low:high, low:high] += _class_products(members, self.packed, weight.__getitem__)
         H[everything, everything] += self.damping
@@ -180,17 +185,12 @@ def _class_products(
     members: np.ndarray, packed: tuple, weight_of: Callable[[slice], np.ndarray]
 ) -> np.ndarray:
     """``M diag(weight) M^T`` for entries of one class, where M holds their values of X."""
-    start, stop, base, position, _ = packed
-    begin, end = start[members], stop[members]
-    stored = end > begin
-    if not stored.any():
+    some = _positions_of(members, packed)
+    low, width = some.start, some.stop - some.start
+    if width == 0:
         return np.zeros((members.size, members.size))
-    # the positions of an entry ascend, and those of a class are neighbours
-    first = int(base[members[0]])
-    low = first + int(position[begin[stored]].min())
-    width = first + int(position[end[stored] - 1].max()) + 1 - low
-    weight = weight_of(slice(low, low + width))
-    if 5 * int((end - begin).sum()) > members.size * width:
+    weight, stored = weight_of(some), int((packed[1][members] - packed[0][members]).sum())
+    if 5 * stored > members.size * width:
         M = np.zeros((members.size, width))
         kernels.scatter(members, packed, low, M)
         M *= np.sqrt(weight)
@@ -198,6 +198,19 @@ def _class_products(
     K = np.empty((members.size, members.size))
     kernels.sparse_products(members, packed, weight, low, np.zeros(width), K)
     return K
+
+
+def _positions_of(members: np.ndarray, packed: tuple) -> slice:
+    """From the first to the last position of some entries of one class."""
+    start, stop, base, position, _ = packed
+    begin, end = start[members], stop[members]
+    stored = end > begin
+    if not stored.any():
+        return slice(0, 0)
+    # the positions of an entry ascend, and those of a class are neighbours
+    first = int(base[members[0]])
+    low, high = position[begin[stored]].min(), position[end[stored] - 1].max()
+    return slice(first + int(low), first + int(high) + 1)
 
 
 def _class_bounds(klass: np.ndarray, longest: int) -> np.ndarray:

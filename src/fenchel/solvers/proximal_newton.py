@@ -84,6 +84,10 @@ SMALLEST_ERROR = 1e-15
 #: damping falls, though conjugate gradients may take longer then.
 HELD = 0.3
 
+#: A step that is cut short raises the damping by this factor, one that is cut to a fifth or less by
+#: the second.
+RAISED = 4, 16
+
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
@@ -401,6 +405,8 @@ class ProximalNewton(PenalisedSolver):
                     state.work_on(entries)
                 V = state.V if state.scores is None else state.scores.V
                 progress.blocks = Blocks.of(state.problem, state.columns, entries, V, state.eta)
+                if not state.columns.sparse:
+                    state.room.blocks = max(state.room.blocks, entries.block_bytes)
             found = self._class_step(state, progress, g, penalty, value)
             if found is None:
                 break
@@ -485,7 +491,7 @@ class ProximalNewton(PenalisedSolver):
         s, n_cg = self._minimise(state, g, penalty, 0.1 * error, state.damping, effort)
         t = self._move(state, s, g, penalty)
         if t < 1.0:
-            state.damping = min(1.0, state.damping * (4 if t > 0.2 else 16))
+            state.damping = min(1.0, state.damping * RAISED[t <= 0.2])
         elif n_cg > many_cg:
             state.damping = min(1.0, 2 * state.damping)
         elif n_cg < few_cg or self._held_back(state, s, error):

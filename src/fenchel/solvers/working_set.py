@@ -117,6 +117,12 @@ class Entries:
         """Where the block of each class begins, where all have one, and the end."""
         return np.append(0, np.cumsum(np.diff(self.bounds[1]) ** 2))
 
+    @property
+    def block_bytes(self) -> int:
+        """What the blocks take, and the product that the largest is made of."""
+        sizes = np.diff(self.offset)
+        return 8 * int(sizes.sum() + sizes.max(initial=0))
+
     def only(self, which: np.ndarray) -> Entries:
         """Some of the entries, in their order."""
         return Entries(self.feature[which], self.klass[which], self.u[which])
