@@ -40,7 +40,7 @@ class Met:
         at_the_end = min(1.0, used / max(solution_size(V), 1))
         if many(V) or not entries.u.size:  # no sample is left out
             return cls(used, n * k, float(used * n), used**2 * n / 8, at_the_end)
-        h = problem.loss.curvature(V, 1.0)
+        h = problem.loss.curvature(V, 1.0, problem.y)
         classes, bounds = entries.bounds
         sizes = np.diff(bounds) * (used / entries.u.size)
         args = np.empty((0, k)), problem.weights, classes, sizes, sizes

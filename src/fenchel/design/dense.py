@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.design.base import Design
+from fenchel.few_columns import matmul
 
 #: What needs a temporary copy of rows (float32 widened to float64, say) works on blocks of about
 #: this many entries.
@@ -70,12 +71,12 @@ class DenseDesign(Design):
 
     def matmul(self, U: np.ndarray | sp.sparray) -> np.ndarray:
         if self.X.dtype == np.float64 and not sp.issparse(U):
-            return self.X @ U
+            return matmul(self.X, U)
         if sp.issparse(U):
             return self._matmul_sparse(sp.csr_array(U))
         out = np.empty((self.shape[0], U.shape[1]))
         for rows, block in self._blocks():
-            out[rows] = block @ U
+            out[rows] = matmul(block, U)
         return out
 
     def _matmul_sparse(self, U: sp.csr_array) -> np.ndarray:
@@ -91,11 +92,11 @@ class DenseDesign(Design):
 
     def rmatmul(self, W: Any) -> np.ndarray:
         if self.X.dtype == np.float64 and not sp.issparse(W):
-            return self.X.T @ W
+            return matmul(self.X.T, W)
         out = np.zeros((self.shape[1], W.shape[1]))
         W = W.tocsr() if sp.issparse(W) else W
         for rows, block in self._blocks():
-            out += (W[rows].T @ block).T if sp.issparse(W) else block.T @ W[rows]
+            out += (W[rows].T @ block).T if sp.issparse(W) else matmul(block.T, W[rows])
         return out
 
     def rows(self, start: int, stop: int) -> DenseDesign:

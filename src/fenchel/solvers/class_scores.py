@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fenchel.design.dense import by_columns
+from fenchel.few_columns import matmul
 from fenchel.kernels import by_class
 from fenchel.problem import Problem
 from fenchel.solvers.working_set import Entries
@@ -62,7 +63,7 @@ class ClassScores:
         if self._whole(entries.u.size):
             R = weights * self.V
             R[y, np.arange(y.size)] -= weights
-            return (self.Xt @ R.T)[entries.feature, entries.klass]
+            return matmul(self.Xt, R.T)[entries.feature, entries.klass]
         classes, bounds = entries.bounds
         by_class.gradient_by_class(
             self.Xt, self.V, y, weights, entries.feature, classes, bounds, out

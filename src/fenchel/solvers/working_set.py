@@ -15,6 +15,7 @@ from fenchel.common_part import rows_beside_common
 from fenchel.design import Design, SparseDesign
 from fenchel.design.dense import by_columns
 from fenchel.feature_products import StoredRows, beyond
+from fenchel.few_columns import matmul
 from fenchel.kernels import by_class, class_blocks, curvature
 from fenchel.problem import BLOCK_ENTRIES, Problem
 from fenchel.solvers.working_rows import LARGE, WorkingRows
@@ -270,7 +271,7 @@ class Columns:
             return Z
         if self._by_blas(values, k):
             self.make()
-            return self.data[0].T @ entries.array(values, (self.data[0].shape[0], k))
+            return matmul(self.data[0].T, entries.array(values, (self.data[0].shape[0], k)))
         return by_class.dense_product(self.data[0], entries.feature, entries.klass, values, k)
 
     def gradient_of_dense(self, entries: Entries, problem: Problem, V: np.ndarray) -> np.ndarray:
@@ -305,7 +306,7 @@ class Columns:
         (Xt,) = self.data
         if self._all_entries(entries, R.shape[1]):
             self.make()
-            return (Xt @ R)[entries.feature, entries.klass]
+            return matmul(Xt, R)[entries.feature, entries.klass]
         out = np.empty(entries.u.size)
         class_blocks.products_at(Xt, np.ascontiguousarray(R.T), entries.feature, entries.klass, out)
         return out
