@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.problem import Problem
+from fenchel.equal_columns import EqualColumns
+from fenchel.problem import Matrix, Problem
 from fenchel.solvers.alike import Alike
 from fenchel.solvers.along_path import extrapolate, shrink_centre
 from fenchel.solvers.base import DENSE_POINT, Point, Start
@@ -197,9 +198,9 @@ class ProximalNewton(PenalisedSolver):
         U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
         # updated in place, so what is handed out is a copy if a small one is enough; who certifies
         # a large one copies it
-        V = state.V if state.sharp is None else state.sharp
+        V: Matrix = state.V if state.sharp is None else state.sharp
         if known is not None:
-            V = known.spread(V)
+            V = EqualColumns(V, known)
         elif V.size <= DENSE_POINT:
             V = V.copy()
         elif 5 * np.count_nonzero(V) < V.size:
