@@ -239,6 +239,7 @@ def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, 
         return tried[-1][-1]
 
     monkeypatch.setattr(ProximalNewton, "_shorter", staticmethod(noted))
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", problem.n * problem.k)
     state = solver.init(problem, None, np.random.default_rng(0), 1)
     solver._look(state)
     _, g, penalty = state.subgradient()
@@ -255,5 +256,9 @@ def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, 
     assert state.objective() < before
     U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
     np.testing.assert_allclose(state.Z, problem.design.matmul(U), atol=1e-12)
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", problem.n * problem.k + 1)
+    assert shorter(state, 0.25, 1.0, -1.0) == 0.125
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", 0)
+    assert shorter(state, 0.25, 1.0, -1.0) < 0.1
     state.columns = Columns.of(make_design(problem.design.X.toarray()))
     assert shorter(state, 0.25, 1.0, -1.0) == 0.125

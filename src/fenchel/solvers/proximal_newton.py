@@ -77,7 +77,7 @@ CHEAP, SURVEYED, ROUGHLY, WHILE_ROUGH = 1 << 24, 3.0, 2.0, 1.5
 
 #: The same for the survey of a larger problem, whose certificates take longer: they are made where
 #: the gap is this part of the one that was certified last.
-SURVEYED_LARGE, PROGRESS = 1.2, 0.5
+SURVEYED_LARGE, PROGRESS = 1.2, 0.25
 
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
@@ -89,8 +89,9 @@ HELD = 0.3
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
-#: A line search shortens a step to no less than this part at once.
-SHORTEN = 0.1
+#: A line search shortens a step to no less than this part at once, and by more than halves where X
+#: is sparse and scores are so many that to look at them is dear.
+SHORTEN, MANY_SCORES = 0.1, 1 << 22
 
 #: The growth of a working set of Newton steps on dense data where the loss is smoothed: with a new
 #: centre many entries are violated that stay zero, and the Hessian of all of them is large.
@@ -226,8 +227,8 @@ class ProximalNewton(PenalisedSolver):
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set.
 
-        Of a large problem the first point is certified in any case, and so is one with half of the
-        gap of the last: users wait for them.
+        Of a large problem the first point is certified in any case, and so is one with a
+        quarter of the gap of the last: users wait for them.
         """
         cheap = self._is_cheap(state.whole)
         if not cheap and state.gap_so_far <= PROGRESS * state.shown:
@@ -577,10 +578,10 @@ class ProximalNewton(PenalisedSolver):
     def _shorter(state: State, t: float, change: float, slope: float) -> float:
         """The part of a step to try after t, which has changed the objective so.
 
-        Half of t; where X is sparse, and a look at the objective is half of a Newton step, the
+        Half of t; where X is sparse, and a look at so many scores is half of a Newton step, the
         lowest point of the parabola through what is known, if that is shorter.
         """
-        if not state.columns.sparse:
+        if not state.columns.sparse or state.Z.size < MANY_SCORES:
             return 0.5 * t
         rise = change - t * slope  # above the tangent
         return min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t)
