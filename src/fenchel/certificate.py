@@ -27,12 +27,15 @@ already is G_U, if :class:`~fenchel.full_gradient.FullGradient` has made it of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy
 import scipy.sparse as sp
 
+from fenchel.equal_columns import EqualColumns, every_column
 from fenchel.free_features import ROUNDING, Repair
 from fenchel.kernels.labels import toward_labels
 from fenchel.problem import Matrix, Problem, dense
@@ -97,7 +100,7 @@ def with_dual_point(problem: Problem, known: Certificate, V: Matrix, point: str)
 
 def _dual_bound(problem: Problem, V: Matrix) -> tuple[Matrix, float]:
     """The dual point that is made of V, and the lower bound on the optimum that it gives."""
-    V = _onto_simplex(V)
+    V = _onto_simplex(every_column(V) if problem.has_free or problem.intercept else V)
     repair = Repair.of(problem) if problem.radius is None else None
     bounds = problem.lam * problem.penalty_factor
     # an equality holds but for rounding, of which V' has s times as much
@@ -107,9 +110,20 @@ def _dual_bound(problem: Problem, V: Matrix) -> tuple[Matrix, float]:
     elif problem.intercept:
         V = _match_masses(problem, V)
         bounds[-1] = ROUNDING
+    norms_of = partial(problem.gradient_row_norms, V)
+    if isinstance(V, EqualColumns):  # f and the labels ask for one column of those that are equal
+        columns, dual = _dual_value(V.small(problem), V.columns, bounds, norms_of)
+        return replace(V, columns=columns), dual
+    return _dual_value(problem, V, bounds, norms_of)
+
+
+def _dual_value(
+    problem: Problem, V: Matrix, bounds: np.ndarray, norms_of: Callable[[np.ndarray], np.ndarray]
+) -> tuple[Matrix, float]:
+    """What :func:`_dual_bound` returns, for a V on the simplex and the norms of G_U at it."""
     limit = _simplex_limit(problem, V)
     # norms up to these bind no V' (and no ball's dual value): larger values that do not will do
-    norms = problem.gradient_row_norms(V, (1 - SAFETY) * bounds / limit)
+    norms = norms_of((1 - SAFETY) * bounds / limit)
     if problem.radius is None:
         return _feasible(problem, V, norms, bounds, limit)
     excess = max(0.0, float((norms - bounds).max()))
@@ -158,9 +172,11 @@ def _onto_simplex(V: Matrix) -> Matrix:
 
     Rows that sum to one as far as can be told stay as they are: G_U may be known for them.
     """
-    values = V.data if sp.issparse(V) else V
+    if isinstance(V, EqualColumns):
+        values, sums = V.columns, V.sums()
+    else:
+        values, sums = V.data if sp.issparse(V) else V, _row_sums(V)
     smallest = float(values.min()) if values.size else 0.0
-    sums = _row_sums(V)
     off = float(np.abs(sums - 1.0).max())
     if not (smallest >= 0.0 and off <= SIMPLEX_TOLERANCE):
         raise ValueError(
@@ -169,7 +185,8 @@ def _onto_simplex(V: Matrix) -> Matrix:
     one = off <= 0.5 * EPS * V.shape[1]  # no further away than such a sum is off by rounding
     if sp.issparse(V):
         return V.astype(np.float64) if one else sp.diags_array(1 / sums) @ V
-    return np.array(V, np.float64, order="C") if one else np.divide(V, sums[:, None], order="C")
+    values = values.astype(np.float64, order="C") if one else values / sums[:, None]
+    return replace(V, columns=values) if isinstance(V, EqualColumns) else values
 
 
 def _row_sums(V: Matrix) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.certificate import Certificate, certify, with_dual_point, with_primal_point
+from fenchel.equal_columns import EqualColumns, every_column
 from fenchel.free_features import MAX_FREE, too_many
 from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
@@ -158,7 +159,7 @@ def _run(
     final = best.certificate()
     if start is not None and start.certificate is not None and "start" in final.point:
         final = certify(problem, final.U, final.V, final.point)  # what is returned is made afresh
-    final = replace(final, U=_like_user(final.U, problem))
+    final = replace(final, U=_like_user(final.U, problem), V=every_column(final.V))
     logger.info(
         "%s: %s after %d iterations, primal %.6g, certified gap %.3g",
         solver.name,
@@ -412,6 +413,7 @@ def _quietly() -> np.errstate:
 
 
 def _finite(A: Matrix) -> bool:
+    A = A.columns if isinstance(A, EqualColumns) else A
     values = A.data if sp.issparse(A) else A
     return bool(np.isfinite(values.sum()) or np.isfinite(values).all())  # the sum may overflow
 

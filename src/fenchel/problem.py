@@ -15,6 +15,7 @@ from fenchel.class_means import ClassMeans
 from fenchel.common_part import CommonPart, dear, rows_beside_common
 from fenchel.design import Design, SparseDesign, make_design
 from fenchel.design.rows import take_rows
+from fenchel.equal_columns import EqualColumns
 from fenchel.feature_products import StoredRows, raise_to_largest
 from fenchel.full_gradient import FullGradient
 from fenchel.geometry.norms import MixedNorm
@@ -298,6 +299,8 @@ class Problem:
         With ``positive`` it is that of the negative part, which is all that a constraint bounds.
         A class without mass in a sparse V and without samples has a zero column, and is left out.
         """
+        if isinstance(V, EqualColumns):
+            return self._norms_beside_last(V, enough)
         if not sp.issparse(V) and self.class_means is not None:
             T = self.class_means.lowered(V)
             if T is not None:  # the same in all samples of a class, and so is their product
@@ -353,6 +356,15 @@ class Problem:
     def common_part(self, V: np.ndarray) -> CommonPart | None:
         """What most classes of V share, where ``X^T W`` is cheaper with it taken off."""
         return CommonPart.of(self.design, V, self.y, self.weights)
+
+    def _norms_beside_last(self, V: EqualColumns, enough: np.ndarray | None) -> np.ndarray:
+        """The norms for columns that classes share: a solver has them for the l1 penalty alone."""
+        assert isinstance(self.design, SparseDesign)
+        assert np.isinf(self.norm.dual.q)
+        norms = np.zeros(self.d)
+        enough = np.full(self.d, -1.0) if enough is None else enough
+        raise_to_largest(self.design.csc, V.residual(self), self.nonnegative, enough, norms)
+        return norms
 
     def _largest_of_rows(
         self, design: SparseDesign, V: sp.csr_array, enough: np.ndarray, norms: np.ndarray

@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel
+from fenchel.certificate import certify
+from fenchel.equal_columns import EqualColumns, every_column
 from fenchel.kernels.common_value import residual_beside_last
 from fenchel.losses.hinge import Hinge, JointHinge
 from fenchel.problem import Problem
@@ -138,7 +140,7 @@ def run(problem: Problem, *penalties: float, start: Start | None = None) -> list
         for _ in range(9):
             solver.advance(state, 1)
             (point,) = solver.points(state)
-            found.append((point.U, point.V, state.value, state.V.shape[1]))
+            found.append((point.U, every_column(point.V), state.value, state.V.shape[1]))
     return found
 
 
@@ -196,11 +198,52 @@ def test_a_fit_is_certified_with_all_classes() -> None:
     found = fenchel.solve(X, y, lam=0.01, classes=np.arange(K), tol=1e-6)
     assert found.status == "converged"
     assert found.U.shape == (D, K)
-    certificate = fenchel.certificate.certify(
-        replace(problem, weights=np.full(N, 1.0 / N)), found.U, found.V
-    )
+    certificate = certify(replace(problem, weights=np.full(N, 1.0 / N)), found.U, found.V)
     assert certificate.gap <= 1e-6
     assert certificate.dual == pytest.approx(found.dual, abs=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"positive": True}, {"lam": 1e-4}, {"radius": 0.3}])
+def test_a_certificate_is_that_with_all_classes(options: dict) -> None:
+    problem = make(**options)
+    known = Alike(problem.with_radius(None), np.array([1, 2, 9]))
+    V, full = rows_alike(known, 8)
+    U = sp.csr_array((np.array([0.4, -0.2]), (np.array([3, 5]), np.array([1, 20]))), (D, K))
+    for off in (1.0, 1.0 + 1e-9):  # the rows, as far as a certificate allows
+        given = off * V
+        found = certify(problem, U, EqualColumns(given, known))
+        expected = certify(problem, U, off * full)
+        assert found.dual == pytest.approx(expected.dual, rel=1e-12, abs=1e-14)
+        assert found.primal == expected.primal
+        assert isinstance(found.V, EqualColumns)
+        np.testing.assert_allclose(found.V.toarray(), expected.V, atol=1e-15)
+        np.testing.assert_array_equal(given, off * V)  # the solver's own: it goes on with it
+    assert 0.0 < abs(expected.dual) < 1.0
+    with pytest.raises(ValueError, match="not a dual point"):
+        certify(problem, U, EqualColumns(1.001 * V, known))
+    with pytest.raises(ValueError, match="other labels"):
+        certify(replace(problem, y=problem.y[::-1]), U, EqualColumns(V, known))
+
+
+def test_a_feature_without_penalty_asks_for_all_classes() -> None:
+    known = Alike(make(), np.array([1, 2, 9]))
+    problem, (V, full) = make(fit_intercept=True), rows_alike(known, 9)
+    U = sp.csr_array((problem.d, K))
+    found, expected = certify(problem, U, EqualColumns(V, known)), certify(problem, U, full)
+    np.testing.assert_allclose(found.V, expected.V, atol=1e-15)
+    assert found.dual == pytest.approx(expected.dual, rel=1e-12)
+
+
+def test_what_is_handed_out_has_a_column_for_every_class() -> None:
+    problem, solver = make(), ProximalNewton()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    solver.advance(state, 3)
+    assert isinstance(solver.points(state)[0].V, EqualColumns)
+    X, y, options = problem.design.X, problem.y, {"lam": 0.01, "classes": np.arange(K)}
+    found = fenchel.solve(X, y, solver="proximal-newton", tol=1e-6, max_iter=3, **options)
+    assert found.point == "last"
+    assert isinstance(found.V, np.ndarray)
+    assert found.V.shape == (N, K)
 
 
 def test_a_survey_without_time_leaves_the_point(monkeypatch) -> None:

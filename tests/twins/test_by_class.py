@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits
 
 from fenchel.certificate import certify
 from fenchel.kernels.by_class import (
@@ -178,6 +179,23 @@ def test_a_survey_brackets_the_optimum_by_the_certified_values() -> None:
     assert gap < 0.1
     state = solver.follow(state, problem.with_penalty(0.005), Start(point.U, point.V), rng, 1)
     assert not solver.is_far(state, 1e-9, 0.0)  # nothing is known of another penalty
+
+
+def test_a_quarter_of_the_gap_is_worth_a_certificate_of_large_data(monkeypatch) -> None:
+    monkeypatch.setattr("fenchel.solvers.proximal_newton.CHEAP", 0)
+    X, y = load_digits(return_X_y=True)
+    problem, solver = Problem.from_data(X / 16, y, loss="hinge", lam=0.001), ProximalNewton()
+    state, shown, left_out = solver.init(problem, None, np.random.default_rng(0), 1), np.inf, 0
+    for _ in range(12):
+        solver.advance(state, 1)
+        worth = state.gap_so_far <= 0.25 * shown
+        assert solver.is_far(state, 1e-9, 0.0) != worth
+        left_out += not worth
+        if worth:
+            solver.points(state)
+            shown = state.gap_so_far
+    assert 0 < left_out < 10
+    assert shown < 0.2
 
 
 @pytest.mark.parametrize("loss", ["softmax", "sparsemax", "hinge"])

@@ -226,3 +226,39 @@ def test_the_first_newton_step_at_a_centre_has_the_curvature_of_its_support(monk
         np.testing.assert_array_equal(h, support.astype(float))  # in units of eta
         lost += int(first and (support & (V == 0.0)).any())
     assert lost > 1
+
+
+@pytest.mark.parametrize("length", [9.0, 30.0, 3000.0])
+def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, monkeypatch):
+    """With a sparse X, where an evaluation is dear; with a dense one it is halved."""
+    problem, solver, tried = text(0.002), ProximalNewton(), []
+    shorter = ProximalNewton._shorter
+
+    def noted(state, t, change, slope):
+        tried.append((t, change, slope, shorter(state, t, change, slope)))
+        return tried[-1][-1]
+
+    monkeypatch.setattr(ProximalNewton, "_shorter", staticmethod(noted))
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", problem.n * problem.k)
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    solver._look(state)
+    _, g, penalty = state.subgradient()
+    s = -length * np.sign(g) * np.maximum(np.abs(g) - penalty, 0.0) / np.abs(g).max()
+    before = state.objective()
+    t = solver._move(state, s, g, penalty)
+    assert tried
+    for last, change, slope, new in tried:
+        x = np.linspace(0.1 * last, 0.5 * last, 2001)
+        parabola = slope * x + (change - slope * last) * (x / last) ** 2
+        assert new == pytest.approx(x[np.argmin(parabola)], abs=2e-4 * last)
+    assert t == tried[-1][-1]
+    assert len(tried) <= np.log2(1.0 / t)  # no more than by halves
+    assert state.objective() < before
+    U = state.entries.matrix(state.entries.u, (problem.d, problem.k))
+    np.testing.assert_allclose(state.Z, problem.design.matmul(U), atol=1e-12)
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", problem.n * problem.k + 1)
+    assert shorter(state, 0.25, 1.0, -1.0) == 0.125
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", 0)
+    assert shorter(state, 0.25, 1.0, -1.0) < 0.1
+    state.columns = Columns.of(make_design(problem.design.X.toarray()))
+    assert shorter(state, 0.25, 1.0, -1.0) == 0.125

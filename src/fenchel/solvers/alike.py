@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from fenchel.design import SparseDesign
+from fenchel.equal_columns import EqualColumns
 from fenchel.feature_products import beyond
-from fenchel.kernels.common_value import residual_beside_last
 from fenchel.losses.hinge import JointHinge
 from fenchel.problem import Problem
 from fenchel.solvers.working_set import Entries, worst
@@ -49,12 +49,16 @@ class Alike:
         place[self.classes] = np.arange(self.classes.size)
         return place
 
+    @property
+    def times(self) -> int:
+        """How many classes the last column stands for."""
+        return self.problem.k - self.classes.size - 1
+
     @cached_property
     def small(self) -> Problem:
         """The problem with these columns for its classes."""
-        others, y = self.problem.k - self.classes.size, self.place[self.problem.y]
-        classes = np.arange(self.classes.size + 2)
-        return replace(self.problem, y=y, classes=classes, loss=JointHinge(others - 1))
+        y, classes = self.place[self.problem.y], np.arange(self.classes.size + 2)
+        return replace(self.problem, y=y, classes=classes, loss=JointHinge(self.times))
 
     def in_all(self, entries: Entries) -> Entries:
         """Entries of the columns as entries of all classes."""
@@ -95,10 +99,7 @@ class Alike:
         """What V, by these columns, violates in all classes (:func:`.working_set.violators`)."""
         problem, design = self.problem, self.problem.design
         assert isinstance(design, SparseDesign)
-        column, *rows, largest = residual_beside_last(
-            V, self.small.y, problem.weights, self.classes, problem.y
-        )
-        beside = problem.k, design.X.T @ column, *rows, largest
+        beside = EqualColumns(V, self).residual(problem)
         bound = problem.lam * problem.penalty_factor
         feature, klass, excess, scale = beyond(design.csc, beside, problem.nonnegative, bound)
         return *worst(feature, klass, excess, limit), scale

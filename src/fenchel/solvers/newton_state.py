@@ -78,7 +78,7 @@ class State:
     gradient: np.ndarray | None = None  # all of G_U at V, where that is known
     hessian: KeptHessian | None = None  # of dense data, for the next step to change
     known: tuple[Problem, Entries, tuple] | None = None  # penalties, and what they belong to
-    shown: bool = False  # whether a point has been handed out
+    shown: float = np.inf  # what gap_so_far was when a point was handed out last
     alike: Alike | None = None  # what the columns are, where they are not those of all classes
 
     def __post_init__(self) -> None:
@@ -88,6 +88,11 @@ class State:
     def whole(self) -> Problem:
         """The problem with all classes; ``problem`` has those that Z and V have columns for."""
         return self.problem if self.alike is None else self.alike.problem
+
+    @property
+    def gap_so_far(self) -> float:
+        """The gap of the best U and V surveyed."""
+        return self.bracket[0] - self.bracket[1]
 
     def take_in(self, feature: np.ndarray, klass: np.ndarray) -> None:
         """Take the non-zeros and these entries, of any class, for the working set."""

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fenchel.common_part import dear
+from fenchel.equal_columns import every_column
 from fenchel.problem import SPARSE, Problem
 from fenchel.solvers.ball import BallMultiplier
 from fenchel.solvers.base import Point, Solver, Start
@@ -293,7 +294,8 @@ class PrimalDual(PenalisedSolver):
             return
         state.finish = AGAIN * gap
         method, point = LinearProgram(), state.method.points(state.inner)[0]
-        inner = method.init(state.problem, Start(point.U, point.V), np.random.default_rng(0), 1)
+        start = Start(point.U, every_column(point.V))
+        inner = method.init(state.problem, start, np.random.default_rng(0), 1)
         if not inner.failed:
             state.tell(f"a linear program of what is active at gap {gap:.1e}")
             state.before = state.method, state.inner

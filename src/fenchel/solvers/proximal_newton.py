@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.problem import Problem
+from fenchel.equal_columns import EqualColumns
+from fenchel.problem import Matrix, Problem
 from fenchel.solvers.alike import Alike
 from fenchel.solvers.along_path import extrapolate, shrink_centre
 from fenchel.solvers.base import DENSE_POINT, Point, Start
@@ -74,8 +75,9 @@ LONG, LONG_FOR_EACH = 1 << 30, 100
 #: certified gap in the first iterations of 21 problems, and up to 1.5 times where U is still rough.
 CHEAP, SURVEYED, ROUGHLY, WHILE_ROUGH = 1 << 24, 3.0, 2.0, 1.5
 
-#: The same for the survey of a larger problem, whose certificates take seconds.
-SURVEYED_LARGE = 1.2
+#: The same for the survey of a larger problem, whose certificates take longer: they are made where
+#: the gap is this part of the one that was certified last.
+SURVEYED_LARGE, PROGRESS = 1.2, 0.25
 
 #: No subgradient is asked to be smaller, in units of the features where these are small.
 SMALLEST_ERROR = 1e-15
@@ -90,6 +92,10 @@ RAISED = 4, 16
 
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
+
+#: A line search shortens a step to no less than this part at once, and by more than halves where X
+#: is sparse and scores are so many that to look at them is dear.
+SHORTEN, MANY_SCORES = 0.1, 1 << 22
 
 #: The growth of a working set of Newton steps on dense data where the loss is smoothed: with a new
 #: centre many entries are violated that stay zero, and the Hessian of all of them is large.
@@ -194,16 +200,16 @@ class ProximalNewton(PenalisedSolver):
 
     def points(self, state: State) -> list[Point]:
         problem, entries, known = state.whole, state.entries, state.alike
-        state.shown = True
+        state.shown = state.gap_so_far
         entries = entries if known is None else known.in_all(entries)
         shape = problem.d, problem.k
         dense = problem.d * problem.k <= DENSE_POINT
         U = entries.array(entries.u, shape) if dense else entries.matrix(entries.u, shape)
         # updated in place, so what is handed out is a copy if a small one is enough; who certifies
         # a large one copies it
-        V = state.V if state.sharp is None else state.sharp
+        V: Matrix = state.V if state.sharp is None else state.sharp
         if known is not None:
-            V = known.spread(V)
+            V = EqualColumns(V, known)
         elif V.size <= DENSE_POINT:
             V = V.copy()
         elif 5 * np.count_nonzero(V) < V.size:
@@ -225,15 +231,15 @@ class ProximalNewton(PenalisedSolver):
     def is_far(self, state: State, goal: float, sharp: float) -> bool:
         """By a survey of the points so far, or by the gap on the working set.
 
-        The first point of a large problem is certified in any case: users wait for one.
+        Of a large problem the first point is certified in any case, and so is one with a
+        quarter of the gap of the last: users wait for them.
         """
         cheap = self._is_cheap(state.whole)
-        if not (cheap or state.shown):
+        if not cheap and state.gap_so_far <= PROGRESS * state.shown:
             return False
         if state.centre is not None:
-            lowest, highest = state.bracket
             far = SURVEYED if cheap else SURVEYED_LARGE
-            return bool(far * goal < lowest - highest < np.inf)
+            return bool(far * goal < state.gap_so_far < np.inf)
         if not cheap:
             return False
         limit = WHILE_ROUGH * goal if state.rough else ROUGHLY * max(goal, sharp)
@@ -569,10 +575,22 @@ class ProximalNewton(PenalisedSolver):
             after = state.value + penalty @ np.abs(entries.u + t * s)
             if after <= before + 1e-4 * t * slope or t < SHORTEST:
                 break
-            t *= 0.5
-            move(-t)
+            last, t = t, self._shorter(state, t, after - before, slope)
+            move(t - last)
         entries.u = entries.u + (s if t == 1.0 else t * s)
         return t
+
+    @staticmethod
+    def _shorter(state: State, t: float, change: float, slope: float) -> float:
+        """The part of a step to try after t, which has changed the objective so.
+
+        Half of t; where X is sparse, and a look at so many scores is half of a Newton step, the
+        lowest point of the parabola through what is known, if that is shorter.
+        """
+        if not state.columns.sparse or state.Z.size < MANY_SCORES:
+            return 0.5 * t
+        rise = change - t * slope  # above the tangent
+        return min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t)
 
 
 def _first_eta(problem: Problem) -> float:
