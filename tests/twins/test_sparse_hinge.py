@@ -260,5 +260,22 @@ def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, 
     assert shorter(state, 0.25, 1.0, -1.0) == 0.125
     monkeypatch.setattr(proximal_newton, "MANY_SCORES", 0)
     assert shorter(state, 0.25, 1.0, -1.0) < 0.1
+    assert shorter(state, 0.25, np.nan, -1.0) == shorter(state, 0.25, np.inf, -1.0) == 0.125
     state.columns = Columns.of(make_design(problem.design.X.toarray()))
     assert shorter(state, 0.25, 1.0, -1.0) == 0.125
+
+
+def test_steps_that_end_at_a_parabola_come_to_the_solution(monkeypatch) -> None:
+    """Damping follows from how much of a step was gone, whatever type that part has."""
+    monkeypatch.setattr(proximal_newton, "MANY_SCORES", 0)
+    problem, found = text(0.002), []
+    shorter = ProximalNewton._shorter
+    monkeypatch.setattr(
+        ProximalNewton, "_shorter", staticmethod(lambda *a: found.append(shorter(*a)) or found[-1])
+    )
+    result = fenchel.solve(
+        problem.design.X, problem.y, lam=problem.lam, solver="proximal-newton", tol=1e-6
+    )
+    assert result.status == "converged"
+    assert found
+    assert {type(t) for t in found} == {float}

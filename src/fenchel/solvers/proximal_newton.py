@@ -497,7 +497,7 @@ class ProximalNewton(PenalisedSolver):
         s, n_cg = self._minimise(state, g, penalty, 0.1 * error, state.damping, effort)
         t = self._move(state, s, g, penalty)
         if t < 1.0:
-            state.damping = min(1.0, state.damping * RAISED[t <= 0.2])
+            state.damping = min(1.0, state.damping * RAISED[int(t <= 0.2)])
         elif n_cg > many_cg:
             state.damping = min(1.0, 2 * state.damping)
         elif n_cg < few_cg or self._held_back(state, s, error):
@@ -587,10 +587,11 @@ class ProximalNewton(PenalisedSolver):
         Half of t; where X is sparse, and a look at so many scores is half of a Newton step, the
         lowest point of the parabola through what is known, if that is shorter.
         """
-        if not state.columns.sparse or state.Z.size < MANY_SCORES:
+        few = not state.columns.sparse or state.Z.size < MANY_SCORES
+        if few or not np.isfinite(change):
             return 0.5 * t
         rise = change - t * slope  # above the tangent
-        return min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t)
+        return float(min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t))
 
 
 def _first_eta(problem: Problem) -> float:
