@@ -185,7 +185,10 @@ def _onto_simplex(V: Matrix) -> Matrix:
     one = off <= 0.5 * EPS * V.shape[1]  # no further away than such a sum is off by rounding
     if sp.issparse(V):
         return V.astype(np.float64) if one else sp.diags_array(1 / sums) @ V
-    values = values.astype(np.float64, order="C") if one else values / sums[:, None]
+    if one:
+        values = np.array(values, np.float64, order="C")
+    else:
+        values = np.divide(values, sums[:, None], order="C")
     return replace(V, columns=values) if isinstance(V, EqualColumns) else values
 
 
