@@ -215,3 +215,21 @@ def test_too_many_free_features_are_left_alone() -> None:
     many = Problem.from_data(X, y, lam=1.0, penalty_factor=np.r_[np.zeros(MAX_FREE + 1), 1.0])
     assert Repair.of(few) is Repair.of(few)
     assert Repair.of(many) is None
+
+
+@pytest.mark.parametrize("seed", [3, 5, 7, 9])
+def test_features_that_are_nearly_the_same_are_one(seed: int) -> None:
+    """What tells them apart is rounding, and a class that the one separates the other does not."""
+    rng = np.random.default_rng(seed)
+    y, w = rng.integers(0, 3, 100), rng.uniform(0, 2, 100) * (rng.random(100) < 0.8)
+    z = 1.0 * (y == 0)
+    X = np.column_stack([z, z * (1 + 1e-9 * rng.standard_normal(100)), rng.standard_normal(100)])
+    V = rng.dirichlet(np.ones(3), 100)
+    c, duals = np.array([0.0, 0.0, 1.0]), []
+    for some in ([0, 1, 2], [0, 2]):
+        problem = Problem.from_data(
+            X[:, some], y, lam=1.0, penalty_factor=c[some], fit_intercept=True, sample_weight=w
+        )
+        duals.append(certify(problem, np.zeros((problem.d, 3)), V).dual)
+    assert duals[1] > 0.05
+    assert duals[0] >= 0.9 * duals[1]

@@ -64,7 +64,8 @@ class Repair:
         roots = np.sqrt(problem.weights)
         A = roots[:, None] * A / np.where(self.sizes > 0.0, self.sizes, 1.0)
         left, lengths, _ = np.linalg.svd(A, full_matrices=False)
-        left = left[:, lengths > DEPENDENT * max(float(lengths.max(initial=0.0)), 1e-300)]
+        kept = lengths > DEPENDENT * max(float(lengths.max(initial=0.0)), 1e-300)
+        left, self.lengths = left[:, kept], lengths[kept, None]
         self.basis = left / np.where(roots > 0.0, roots, 1.0)[:, None]
         present = np.bincount(problem.y, weights=problem.weights, minlength=problem.k) > 0.0
         # beside an intercept a class without samples can have no mass
@@ -98,7 +99,8 @@ class Repair:
         return self.face / self.face.sum(axis=1, keepdims=True)
 
     def _tilt(self, V: np.ndarray, work: int) -> np.ndarray | None:
-        return tilted(V, self.basis, self.problem.weights, self.problem.y, work)
+        problem = self.problem
+        return tilted(V, self.basis, problem.weights, problem.y, work, self.lengths)
 
     def _tilted(self, V: np.ndarray) -> np.ndarray | None:
         """The nearest in relative entropy, with the zeros of V if that goes."""

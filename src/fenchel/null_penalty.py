@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 
 from fenchel.certificate import Certificate
@@ -39,6 +40,9 @@ MAX_ITER = 200
 
 #: Solutions at the most; whatever is known by then is still an upper bound.
 MAX_ROUNDS = 60
+
+#: Of scipy's minimize, where the best constant scores have no closed form.
+BEST_SCORES = {"gtol": 1e-10, "maxiter": 10_000}
 
 #: Where a path begins: the relative accuracy that is asked for, the first penalty that is tried, in
 #: parts of a bound, and what is left of one with a solution of zeros for the next try.
@@ -105,9 +109,7 @@ def smallest_null_penalty(problem: Problem, max_time: float | None = None) -> fl
             raise _late()
         return _climb(problem, deadline) if value is None else value
     if problem.intercept:
-        # the best constant scores give every row one v, as f does not depend on y: the shares
-        masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
-        V = np.broadcast_to(masses, (problem.n, problem.k))
+        V = _at_constant_scores(problem)
         return _ratio(problem.gradient_row_norms(V)[:-1], problem.penalty_factor[:-1])
     V = problem.dual_at_zero()
     free = _free_entries(problem)
@@ -116,6 +118,31 @@ def smallest_null_penalty(problem: Problem, max_time: float | None = None) -> fl
     if free is not None:
         raise _unknown(problem, "more than two classes")
     return _ratio(problem.gradient_row_norms(V), problem.penalty_factor)
+
+
+def _at_constant_scores(problem: Problem) -> np.ndarray:
+    """V (n, k) at the best scores that are the same for all samples: f is not affine.
+
+    Where f does not depend on the label all rows are the same, and so the shares of the classes.
+    Else there is a row for each label. Where f is not strictly convex other V are optimal, too, and
+    the penalty that follows from this one may be larger than need be.
+    """
+    loss, n, k = problem.loss, problem.n, problem.k
+    masses = np.bincount(problem.y, weights=problem.weights, minlength=k)
+    if not loss.by_label:
+        return np.broadcast_to(masses, (n, k))
+    labels = np.flatnonzero(masses)
+    m = masses[labels]
+
+    def risk(b: np.ndarray) -> tuple[float, np.ndarray]:
+        losses, V = loss.value_and_argmax(np.tile(b, (m.size, 1)), labels)
+        return float(m @ losses), m @ V - masses
+
+    found = scipy.optimize.minimize(risk, np.log(masses + 1.0 / n), jac=True, options=BEST_SCORES)
+    place = np.zeros(k, dtype=np.int64)
+    place[labels] = np.arange(labels.size)
+    V = loss.argmax(np.tile(found.x, (m.size, 1)), labels)
+    return V[place[problem.y]]
 
 
 def _unknown(problem: Problem, beside: str) -> ValueError:

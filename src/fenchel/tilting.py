@@ -18,14 +18,16 @@ import scipy
 
 from fenchel.losses.base import true_class
 
+Size = float | np.ndarray
+
 #: Newton steps at the most: where scores separate a class some of V goes to zero, by a factor of e
 #: at each of them. With fewer than the second number it is not tried.
-STEPS, LEAST_STEPS = 60, 4
+STEPS, LEAST_STEPS = 200, 4
 
 #: What may be left of the equalities, and where there is nothing left to gain.
-ENOUGH, ROUNDING = 1e-13, 1e-15
+ENOUGH, ROUNDING = 3e-13, 1e-15
 
-#: No step is longer than this in an exponent, and no part of a step is smaller than this.
+#: No step is longer than this in an exponent, and none is given up before it is shorter than this.
 LONGEST, SHORTEST = 300.0, 1e-3
 
 #: What is added to the diagonal of a Hessian, in parts of its largest entry, until it has factors.
@@ -39,7 +41,7 @@ CHUNK = 1 << 21
 
 
 def tilted(
-    V: np.ndarray, Q: np.ndarray, w: np.ndarray, y: np.ndarray, work: int
+    V: np.ndarray, Q: np.ndarray, w: np.ndarray, y: np.ndarray, work: int, sizes: Size = 1.0
 ) -> np.ndarray | None:
     """The V described above; None where none is found, or where it would take too long.
 
@@ -53,6 +55,9 @@ def tilted(
         The weights, and the true classes.
     work : int
         The multiplications that it may take.
+    sizes : (r, 1) array
+        What is left of an equality counts so many times: of features that are nearly the same, the
+        difference is a column of Q like others, and mostly rounding.
     """
     k, r = V.shape[1], Q.shape[1]
     open_ = (V > 0.0).sum(axis=1) > 1  # no other row can change
@@ -64,10 +69,14 @@ def tilted(
     left = np.inf
     for _ in range(steps):
         gradient = rest + residual(W, Q, w, y)
-        before, left = left, float(np.abs(gradient).max(initial=0.0))
+        each = np.abs(sizes * gradient).max(axis=1, initial=0.0)
+        before, left = left, float(each.max(initial=0.0))
         if left <= ROUNDING or (left <= ENOUGH and left > 0.5 * before):
             break
-        step = _newton(W, Q, w, gradient)
+        step, some = np.zeros_like(gradient), each > ROUNDING
+        step[some] = _newton(W, Q[:, some], w, gradient[some])
+        if not np.isfinite(step).all():
+            break
         slopes = float((rest * step).sum()), float((gradient * step).sum())
         found = _along(W, Q @ step, w, y, *slopes)
         if found is None:
@@ -109,7 +118,7 @@ def _newton(V: np.ndarray, Q: np.ndarray, w: np.ndarray, gradient: np.ndarray) -
             diagonal[l] += (root * (V[part, l] * rest[part, l])[:, None]).T @ root
     for l in range(k):
         H[l * r : (l + 1) * r, l * r : (l + 1) * r] = diagonal[l]
-    scale = max(float(H.diagonal().max()), np.finfo(float).tiny)
+    scale = float(H.diagonal().max())
     for ridge in RIDGES:  # H has no inverse: constant scores, and closed entries, change nothing
         H.flat[:: k * r + 1] += ridge * scale
         with suppress(np.linalg.LinAlgError):
@@ -129,7 +138,7 @@ def _along(
     true, S = true_class(S, y), np.where(V > 0.0, S, 0.0)
     longest = float(np.abs(S).max(initial=0.0))
     t = min(1.0, LONGEST / longest) if longest > 0.0 else 1.0
-    while t >= SHORTEST:
+    while t * max(longest, 1.0) >= SHORTEST:
         W = V * np.exp(t * S)
         sums = W.sum(axis=1)
         phi = float(w @ (np.log(sums) - t * true)) + t * rest

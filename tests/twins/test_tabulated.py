@@ -155,6 +155,13 @@ WRONG: dict[str, tuple[Callable, Callable, str]] = {
     "no number at 0": (
         lambda v, _: np.where(v > 0.0, v * v, np.nan), lambda v, _: 2 * v, "finite.*v = 0,",
     ),
+    "complex": (lambda v, _: v * v, lambda v, _: 2 * v + 0j, "derivative must make.*complex128"),
+    "a list": (lambda v, _: list(v), lambda v, _: v, "phi must make.*list of"),
+    "writes into v": (
+        lambda v, _: v, lambda v, _: np.maximum(v, 0.1, out=v), "derivative.*read-only",
+    ),
+    "of one argument": (lambda v: v, lambda v, _: v, "phi must be a function of two"),
+    "flat": (lambda v, _: v.ravel(), lambda v, _: v, "phi must act on arrays elementwise"),
     "a sum": (lambda v, _: v * v, lambda v, _: np.array([2 * v.sum()]), "derivative must act on"),
 }  # fmt: skip
 
@@ -164,3 +171,68 @@ def test_what_is_no_convex_function_with_its_derivative_is_refused(name: str) ->
     phi, derivative, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         SeparableLoss(phi, derivative)
+
+
+def test_what_is_no_function_and_what_is_not_affine() -> None:
+    with pytest.raises(TypeError, match="phi must be a function of two arrays, found 3"):
+        SeparableLoss(3, lambda v, _: v)
+    with pytest.raises(ValueError, match="affine=True is for"):
+        SeparableLoss(lambda v, _: v * v, lambda v, _: 2 * v, affine=True)
+
+
+VALID: dict[str, tuple[Callable, Callable]] = {
+    "cancels": (lambda v, _: np.exp(v) - 1.0, lambda v, _: np.exp(v)),
+    "cancels by label": (lambda v, t: 0.5 * ((v - t) ** 2 - t), lambda v, t: v - t),
+    "of 1 - v": (
+        lambda v, _: (1 - v) * np.log(np.maximum(1 - v, 1e-300)),
+        lambda v, _: -np.log(np.maximum(1 - v, 1e-300)) - 1.0,
+    ),
+    "small": (lambda v, _: 1e-9 * v * v, lambda v, _: 2e-9 * v),
+    "large": (lambda v, _: 1e9 * v * v, lambda v, _: 2e9 * v),
+    "flat at zero": (lambda v, _: v**30, lambda v, _: 30 * v**29),
+    "a number": (lambda v, _: v, lambda v, _: 1.0),
+}
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_what_is_convex_is_taken(name: str) -> None:
+    Z, _, y = made(4, 1, 1.0)
+    loss = SeparableLoss(*VALID[name])
+    assert (loss.value(Z, y) >= -1e-12).all()
+    assert loss.by_label == (name == "cancels by label")
+
+
+STEEP: dict[str, tuple[Callable, Callable]] = {
+    "pole": (lambda v, _: 1 / (1 + 1e-6 - v), lambda v, _: 1 / (1 + 1e-6 - v) ** 2),
+    "jump": (
+        lambda v, _: 100 * np.maximum(v - 0.4, 0.0) + 1e-8 * v * v,
+        lambda v, _: 100 * (v > 0.4) + 2e-8 * v,
+    ),
+    "steps": (
+        lambda v, _: sum(np.maximum(v - a, 0.0) for a in (0.1, 1 / 3, 0.5)) + 0.1 * v * v,
+        lambda v, _: sum(1.0 * (v >= a) for a in (0.1, 1 / 3, 0.5)) + 0.2 * v,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+@pytest.mark.parametrize("scale", [0.02, 1.0, 100.0, 1e6, 2e8])
+def test_no_value_is_below_the_maximum(name: str, scale: float) -> None:
+    """A loss that is too small makes gaps too small: where phi jumps, brackets are asked."""
+    loss = SeparableLoss(*STEEP[name])
+    rng = np.random.default_rng(0)
+    Z = np.vstack([[0.0, scale], scale * rng.standard_normal((20, 2))])
+    for y in (np.zeros(21, int), np.ones(21, int)):
+        found = loss.value(Z, y)
+        low, high = np.zeros(21), np.ones(21)
+        for _ in range(30):  # a finer and finer search for the best v of the first class
+            V = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, 101)
+            rows = np.stack([V, 1.0 - V], axis=2).reshape(-1, 2)
+            f = loss.f(rows, np.repeat(y, 101))
+            Y = np.eye(2)[y]
+            values = np.einsum("ijl,il->ij", rows.reshape(21, 101, 2) - Y[:, None], Z)
+            values = values - f.reshape(21, 101)
+            best = values.argmax(axis=1)
+            low, high = (V[np.arange(21), np.clip(best + s, 0, 100)] for s in (-1, 1))
+        rounding = 1e-13 * (np.abs(Z).max(axis=1) + np.abs(values).max())
+        assert (found >= values.max(axis=1) - rounding).all()

@@ -84,6 +84,17 @@ def test_scores_of_what_is_zero_shorten_no_step() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_a_step_is_shortened_until_it_is_short() -> None:
+    """Not until it is a small part: of a step of a million a millionth may be right."""
+    V, S = np.array([[0.5, 0.5]]), np.array([[1e6, 0.0]])
+    y, slope = np.zeros(1, int), -1e-3
+    found = tilting._along(V, S, np.ones(1), y, 0.0, slope)
+    assert found is not None
+    assert 0.5 < found[0, 0] <= 1.0
+    uphill = tilting._along(V, -S, np.ones(1), y, 0.0, slope)
+    assert uphill is None
+
+
 def test_none_where_there_is_none() -> None:
     V, Q, w, y = made(60, 2, 4)
     corners = np.eye(4)[(y + 1) % 4]  # nothing can change
@@ -91,6 +102,14 @@ def test_none_where_there_is_none() -> None:
     few = np.where(np.arange(4) == 0, 0.0, V)  # no mass on a class that has samples
     few /= few.sum(axis=1, keepdims=True)
     assert tilted(few, np.ones((60, 1)), w, y, PLENTY) is None
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-160])
+def test_none_where_what_is_open_has_no_free_feature(size: float) -> None:
+    """There is no curvature to invert, and nothing to warn of."""
+    V = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    Q = np.array([[size], [0.5], [1.0], [1.5]])
+    assert tilted(V, Q, np.full(4, 0.25), np.array([0, 1, 0, 1]), PLENTY) is None
 
 
 def test_none_where_it_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

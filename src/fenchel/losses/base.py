@@ -31,6 +31,9 @@ class Loss(ABC):
     #: True where classes act on the others by one number alone, their ``joint_score``.
     joins: bool = False
 
+    #: True where f(v, y) is another function of v for another y.
+    by_label: bool = False
+
     @property
     def alike(self) -> bool:
         """Whether wrong classes of equal scores have equal v, in steps from equal centres."""

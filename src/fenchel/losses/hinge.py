@@ -25,6 +25,7 @@ class Hinge(Loss):
 
     name: ClassVar[str] = "hinge"
     affine = True
+    by_label = True
 
     def __init__(self, cost: Any = None) -> None:
         self.cost = None if cost is None else _check_cost(cost)

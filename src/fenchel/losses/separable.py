@@ -28,6 +28,9 @@ NO_MASS = 1e-30
 #: no more than so many roundings.
 NEAR, ROUNDINGS = 1e-5, 1000
 
+#: Where the size of a derivative is looked at that may be minus infinity at 0.
+SOME = 0.01
+
 #: Roundings that phi and its derivative, as somebody writes them, may be off by.
 OFF = 1000 * np.finfo(np.float64).eps
 
@@ -71,6 +74,9 @@ class SeparableLoss(Loss):
         self._tables = np.array([_tabulated(phi, derivative, is_true) for is_true in (0.0, 1.0)])
         self.smooth = self._is_smooth()
         self.twice_differentiable = self.smooth and self._leaves_smoothly()
+        self.by_label = not np.array_equal(*self._tables)
+        if affine and np.ptp(self._tables[:, 1:], axis=1).max() > OFF * np.abs(self._tables).max():
+            raise ValueError("affine=True is for a phi with a constant derivative.")
 
     def _is_smooth(self) -> bool:
         there = NODES >= NO_MASS
@@ -178,10 +184,8 @@ class SeparableLoss(Loss):
 
 def _tabulated(phi: ScalarFunction, derivative: ScalarFunction, is_true: float) -> np.ndarray:
     """phi' at ``NODES``; what is no convex function with its derivative is refused."""
-    true = np.full_like(NODES, is_true)
-    with np.errstate(divide="ignore"):
-        g = _evaluated("derivative", derivative, true)
-        value = _evaluated("phi", phi, true)
+    g = _evaluated("derivative", derivative, is_true)
+    value = _evaluated("phi", phi, is_true)
     where = "the true class" if is_true else "a wrong class"
     finite = np.isfinite(value) & np.isfinite(g)
     finite[0] = np.isfinite(value[0]) and g[0] < np.inf  # an entropy rises from 0 vertically
@@ -198,34 +202,51 @@ def _tabulated(phi: ScalarFunction, derivative: ScalarFunction, is_true: float) 
 
 def _check_derivative(v: np.ndarray, value: np.ndarray, g: np.ndarray, where: str) -> None:
     """Refuse a g that decreases, or that is no derivative of what has this value at v."""
-    g_rounding = OFF * (1.0 + np.abs(g[1:]))
+    g_rounding = OFF * (np.abs(g[v > SOME]).max() + np.abs(g[1:]))
     falls = np.diff(g) < -g_rounding
     if falls.any():
         c = int(np.argmax(falls))
         raise ValueError(
-            f"derivative must not decrease, as phi is convex; from v = {v[c]:.3g} to "
-            f"{v[c + 1]:.3g}, of {where}, it goes from {g[c]:.6g} to {g[c + 1]:.6g}"
+            f"derivative must not decrease, as phi is convex; from v = {v[c]:.4g} to "
+            f"{v[c + 1]:.4g}, of {where}, it goes from {g[c]:.8g} to {g[c + 1]:.8g}"
         )
     length, rise = np.diff(v), np.diff(value)
-    slack = OFF * np.maximum(np.abs(value[1:]), np.abs(value[:-1])) + g_rounding * length
+    slack = OFF * np.abs(value).max() + g_rounding * length
     wrong = (rise < g[:-1] * length - slack) | (rise > g[1:] * length + slack)
     if wrong.any():
         c = int(np.argmax(np.where(wrong, length, 0.0)))
         raise ValueError(
-            f"derivative is not that of phi: from v = {v[c]:.3g} to {v[c + 1]:.3g}, of {where}, "
-            f"phi rises by {rise[c] / length[c]:.6g} times the way, and the derivative is between "
-            f"{g[c]:.6g} and {g[c + 1]:.6g}"
+            f"derivative is not that of phi: from v = {v[c]:.4g} to {v[c + 1]:.4g}, of {where}, "
+            f"phi rises by {rise[c] / length[c]:.8g} times the way, and the derivative is between "
+            f"{g[c]:.8g} and {g[c + 1]:.8g}"
         )
 
 
-def _evaluated(name: str, function: ScalarFunction, is_true: np.ndarray) -> np.ndarray:
-    found = np.asarray(function(NODES, is_true), dtype=np.float64)
-    if found.shape not in (NODES.shape, ()):
+def _evaluated(name: str, function: ScalarFunction, is_true: float) -> np.ndarray:
+    """A function of the user at ``NODES``, in a row of a matrix as all its arguments will be."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of two arrays, found {function!r}.")
+    v = NODES[None, :]
+    true = np.broadcast_to(is_true, v.shape)
+    try:
+        with np.errstate(all="ignore"):
+            found = function(v, true)
+    except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"{name} must act on arrays elementwise; of arrays of shape {NODES.shape} it makes one "
-            f"of shape {found.shape}"
+            f"{name} must be a function of two arrays, v and is_true, and leave them as they are; "
+            f"called with such it failed: {error}"
+        ) from error
+    kind = np.asarray(found).dtype
+    if kind.kind not in "fiub" or isinstance(found, list | tuple):
+        raise ValueError(
+            f"{name} must make an array of real numbers, found {type(found).__name__} of {kind}."
         )
-    return np.broadcast_to(found, NODES.shape)
+    if np.shape(found) not in (v.shape, ()):
+        raise ValueError(
+            f"{name} must act on arrays elementwise; of arrays of shape {v.shape} it makes one "
+            f"of shape {np.shape(found)}"
+        )
+    return np.broadcast_to(np.asarray(found, dtype=np.float64), v.shape)[0]
 
 
 def _increasing_root(h: Callable[[np.ndarray], np.ndarray], target: np.ndarray) -> np.ndarray:
