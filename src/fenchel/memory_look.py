@@ -14,12 +14,12 @@ from fenchel.losses import Loss, Sparsemax
 from fenchel.path import largest_penalty
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.class_newton import NEW_BY_CLASS
+from fenchel.solvers.diagonal_blocks import block_bytes
 from fenchel.solvers.gathered import are_frequent, features_of
 from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.newton_state import State
-from fenchel.solvers.packed_quadratic import block_bytes
 from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
 from fenchel.solvers.working_set import MANY, Columns, Entries, many, most_new, violators

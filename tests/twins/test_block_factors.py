@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fenchel.kernels.block_factors import factor_size, factorise, pack_factor, precondition
-from fenchel.solvers import packed_quadratic
+from fenchel.solvers.diagonal_blocks import factorise_block
 
 SIZES = np.array([1, 7, 0, 64, 2])
 
@@ -32,7 +32,7 @@ def test_a_factor_and_how_it_is_stored(size: int) -> None:
     assert_allclose(factor, rows_of(K), rtol=1e-9)
     pack_factor(np.linalg.cholesky(K), factor)
     assert_allclose(factor, rows_of(K), rtol=1e-9)
-    packed_quadratic._factorise(K, factor)
+    factorise_block(K, factor)
     assert_allclose(factor, rows_of(K), rtol=1e-9)
 
 
@@ -56,7 +56,7 @@ def test_blocks_are_solved_one_by_one() -> None:
 def test_a_block_that_is_singular_but_for_rounding_has_a_factor(block: np.ndarray) -> None:
     """So that the preconditioner stays positive definite, whatever it is worth."""
     factor, out = np.empty(factor_size(60)), np.empty(60)
-    packed_quadratic._factorise(block, factor)
+    factorise_block(block, factor)
     assert np.isfinite(factor).all()
     residual = np.random.default_rng(0).standard_normal(60)
     precondition(np.array([0, 60]), factor, residual, out)

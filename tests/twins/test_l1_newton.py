@@ -16,7 +16,8 @@ from fenchel.kernels.class_blocks import linearise, n_residuals
 from fenchel.kernels.curvature import residual_columns
 from fenchel.kernels.row_hessian import rearrange
 from fenchel.problem import Problem
-from fenchel.solvers import l1_model, packed_quadratic
+from fenchel.solvers import l1_model
+from fenchel.solvers.diagonal_blocks import class_bounds
 from fenchel.solvers.face import FaceMatrix
 from fenchel.solvers.kept_hessian import ROW_COST, KeptHessian, Room
 from fenchel.solvers.linearised import linearised
@@ -105,7 +106,7 @@ def test_hessian_in_three_ways(setting, gathered) -> None:
     l1_newton.multiply(everything, packed, positions, damping, d, *space, out)
     np.testing.assert_allclose(out, H @ d, atol=1e-13)
     quadratic.begin()
-    bounds, factors = quadratic.block_factors(everything)
+    bounds, factors = quadratic.blocks.factors(everything, damping)
     precondition(bounds, factors, d, out)
     same = entries.klass[:, None] == entries.klass[None, :]
     np.testing.assert_allclose(out, np.linalg.solve(np.where(same, H, 0.0), d), rtol=1e-9)
@@ -128,7 +129,7 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
     everything, out = np.arange(chosen.size), np.empty(chosen.size)
     quadratic = PackedQuadratic(entries.klass, packed, positions, damping)
     quadratic.begin()
-    bounds, factors = quadratic.block_factors(everything)
+    bounds, factors = quadratic.blocks.factors(everything, damping)
     precondition(bounds, factors, d, out)
     H = full_hessian(X, V, w)[np.ix_(chosen, chosen)] + np.diag(damping)
     same = entries.klass[:, None] == entries.klass[None, :]
@@ -137,9 +138,9 @@ def test_preconditioner_of_full_dense_data(gather: str) -> None:
 
 def test_runs_of_a_class_in_pieces() -> None:
     klass = np.array([0, 0, 0, 2, 2, 5])
-    assert packed_quadratic._class_bounds(klass, 3).tolist() == [0, 3, 5, 6]
-    assert packed_quadratic._class_bounds(klass, 2).tolist() == [0, 2, 3, 5, 6]
-    assert packed_quadratic._class_bounds(np.empty(0, np.int64), 2).tolist() == [0]
+    assert class_bounds(klass, 3).tolist() == [0, 3, 5, 6]
+    assert class_bounds(klass, 2).tolist() == [0, 2, 3, 5, 6]
+    assert class_bounds(np.empty(0, np.int64), 2).tolist() == [0]
 
 
 def test_largest_subgradient() -> None:

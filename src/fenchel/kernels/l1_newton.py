@@ -13,10 +13,42 @@ import math
 
 import numpy as np
 
-from fenchel.kernels.block_factors import factorise
 from fenchel.kernels.compiled import helper, kernel
-from fenchel.kernels.gram import mirror, weighted_products
-from fenchel.kernels.primitives import empty, floats, larger, smaller, square, zeros
+from fenchel.kernels.gram import mirror
+from fenchel.kernels.primitives import floats, larger, smaller, zeros
+
+
+@helper()
+def _sparse_dot(x, position, values):
+    """``sum_q x_q values[position_q]``, in this order.
+
+    Sums in any order would be compiled to the processor's own instructions that gather numbers,
+    and take twice as long.
+    """
+    total = 0.0
+    for q in range(x.size):
+        total += x[q] * values[position[q]]
+    return total
+
+
+@helper()
+def _sparse_slope(x, position, row, weight, D, mean):
+    """``sum_q x_q weight_p (D_p - mean_i(p))`` at the positions p, in this order as well."""
+    total = 0.0
+    for q in range(x.size):
+        p = position[q]
+        total += x[q] * weight[p] * (D[p] - mean[row[p]])
+    return total
+
+
+@helper()
+def _sparse_square(x, position, weight, share):
+    """``sum_q x_q^2 weight_p (1 - share_p)`` at the positions p, in this order as well."""
+    total = 0.0
+    for q in range(x.size):
+        p = position[q]
+        total += x[q] * x[q] * weight[p] * (1.0 - share[p])
+    return total
 
 
 @helper(fastmath={"reassoc", "contract", "nsz"})
@@ -32,9 +64,8 @@ def _slope(e, packed, row, weight, D, mean):
         for i in range(mean.size):
             g += x[i] * w[i] * (D[i] - mean[i])
     else:
-        for q in range(low, high):
-            p = first + position[q]
-            g += x[q] * weight[p] * (D[p] - mean[row[p]])
+        some = slice(low, high)
+        g = _sparse_slope(x[some], position[some], row[first:], weight[first:], D[first:], mean)
     return g
 
 
@@ -123,8 +154,7 @@ def _dot(e, packed, values):
         for q in range(x.size):
             total += x[q] * values[q]
     else:
-        for q in range(low, high):
-            total += x[q] * values[first + position[q]]
+        total = _sparse_dot(x[low:high], position[low:high], values[first:])
     return total
 
 
@@ -158,78 +188,6 @@ def multiply(face, packed, positions, damping, d, D, mean, out):
         out[b] = damping[face[b]] * d[b] + _dot(face[b], packed, D)
 
 
-@helper()
-def _weigh(e, packed, positions, space):
-    """``space = x weight (1 - share)`` at the positions of entry e."""
-    start, stop, base, position, x = packed
-    _, weight, share = positions
-    low, high, first = start[e], stop[e], base[e]
-    if high > low and position[high - 1] - position[low] == high - low - 1:
-        first += position[low]
-        some = slice(first, first + high - low)
-        column, w, part, out = x[low:high], weight[some], share[some], space[some]
-        for q in range(column.size):
-            out[q] = column[q] * w[q] * (1.0 - part[q])
-    else:
-        for q in range(low, high):
-            p = first + position[q]
-            space[p] = x[q] * weight[p] * (1.0 - share[p])
-
-
-@helper()
-def _common_positions(members, packed):
-    """The first position of entries that all have the same ones, neighbours; -1 if they do not."""
-    start, stop, base, position, _ = packed
-    low, high = start[members[0]], stop[members[0]]
-    if high == low:
-        return -1
-    first, length = base[members[0]] + position[low], high - low
-    for e in members:
-        low, high = start[e], stop[e]
-        if high - low != length or position[high - 1] - position[low] != length - 1:
-            return -1
-        if base[e] + position[low] != first:
-            return -1
-    return first
-
-
-@kernel()
-def small_factors(face, bounds, packed, positions, damping, limit, space, factors, offset):
-    """The factors of ``M diag(c) M^T + diag(damping)`` for blocks of at most ``limit`` entries.
-
-    M holds the values of X of the block's entries, and ``c = weight (1 - share)``. ``space`` is
-    zeroed working space, one number for a position.
-    """
-    start, stop, base, position, x = packed
-    _, weight, share = positions
-    block = floats(limit * limit)
-    for t in range(bounds.size - 1):
-        low, size = bounds[t], bounds[t + 1] - bounds[t]
-        if size > limit:
-            continue
-        K = square(block, 0, size)
-        members = face[low : low + size]
-        first = _common_positions(members, packed)
-        if first >= 0:
-            starts, c = empty(size, np.int64), floats(stop[members[0]] - start[members[0]])
-            for a in range(size):
-                starts[a] = start[members[a]]
-            for i in range(c.size):
-                c[i] = weight[first + i] * (1.0 - share[first + i])
-            weighted_products(x, starts, c, K)
-        else:
-            for a in range(size):
-                e = members[a]
-                _weigh(e, packed, positions, space)
-                for b in range(a + 1):
-                    K[a, b] = _dot(members[b], packed, space)
-                for q in range(start[e], stop[e]):
-                    space[base[e] + position[q]] = 0.0
-        for a in range(size):
-            K[a, a] += damping[members[a]]
-        factorise(K, factors[offset[t] : offset[t + 1]])
-
-
 @kernel()
 def shift(face, change, packed, positions, D, mean):
     """Keep D and mean up to date when the entries of the face move."""
@@ -261,9 +219,7 @@ def diagonal_of(packed, positions, out):
             for q in range(column.size):
                 total += column[q] * column[q] * w[q] * (1.0 - part[q])
         else:
-            for q in range(low, high):
-                p = first + position[q]
-                total += x[q] * x[q] * weight[p] * (1.0 - share[p])
+            total = _sparse_square(x[low:high], position[low:high], weight[first:], share[first:])
         out[e] = total
 
 
@@ -278,35 +234,13 @@ def scatter(members, packed, low, M):
 
 
 @kernel()
-def scatter_by_row(members, packed, first, scale, number, M):
-    """``M[e, number_p] = x scale_p`` at the positions p of some entries e, from ``first`` on."""
+def scatter_by_row(packed, row, weight, share, number, M):
+    """``M[e, number_i] = x sqrt(weight share)`` at the positions of all entries e, in rows i."""
     start, stop, base, position, x = packed
-    for e in members:
+    for e in range(start.size):
         for q in range(start[e], stop[e]):
-            p = base[e] + position[q] - first
-            M[e, number[p]] = x[q] * scale[p]
-
-
-@kernel()
-def sparse_products(members, packed, weight, low, column, K):
-    """``K = M diag(weight) M^T`` for entries of one class; ``column`` is zeroed working space.
-
-    Both belong to the positions from ``low`` on.
-    """
-    start, stop, base, position, x = packed
-    for a in range(members.size):
-        e = members[a]
-        first = base[e] - low  # of one class: it is the same for all of them
-        for q in range(start[e], stop[e]):
-            column[first + position[q]] = x[q] * weight[first + position[q]]
-        for b in range(a + 1):
-            total = 0.0
-            for q in range(start[members[b]], stop[members[b]]):
-                total += x[q] * column[first + position[q]]
-            K[a, b] = total
-            K[b, a] = total
-        for q in range(start[e], stop[e]):
-            column[first + position[q]] = 0.0
+            p = base[e] + position[q]
+            M[e, number[row[p]]] = x[q] * math.sqrt(weight[p] * share[p])
 
 
 @kernel()

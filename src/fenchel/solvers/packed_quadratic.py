@@ -9,23 +9,16 @@ The loops are in :mod:`fenchel.kernels.l1_newton`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from fenchel.kernels import l1_newton as kernels
-from fenchel.kernels.block_factors import factor_size, factorise, pack_factor, precondition
+from fenchel.kernels.block_factors import precondition
+from fenchel.solvers.diagonal_blocks import DiagonalBlocks, block_bytes, class_bounds
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import forms_hessian
-
-#: Class blocks of the preconditioner have at most this many entries.
-BLOCK = 256
-
-#: Blocks up to this size are made in one compiled loop, because there are many of them.
-SMALL_BLOCK = 48
 
 
 class PackedQuadratic:
@@ -46,7 +39,7 @@ class PackedQuadratic:
         """
         own = self.packed[4].nbytes + self.packed[3].nbytes
         own += sum(part.nbytes for part in self.positions) + 2 * self.weight.nbytes
-        return own + block_bytes(np.diff(_class_bounds(self.klass, self.klass.size)))
+        return own + block_bytes(np.diff(class_bounds(self.klass, self.klass.size)))
 
     @cached_property
     def diagonal(self) -> np.ndarray:
@@ -54,6 +47,11 @@ class PackedQuadratic:
         out = np.empty(self.klass.size)
         kernels.diagonal_of(self.packed, self.positions, out)
         return out
+
+    @cached_property
+    def blocks(self) -> DiagonalBlocks:
+        """Those of H within the classes, for the preconditioner."""
+        return DiagonalBlocks.of(self.klass, self.packed, self.positions)
 
     def begin(self) -> None:
         self.D, self.mean = np.zeros(self.row.size), np.zeros(self.n_rows)
@@ -88,7 +86,7 @@ class PackedQuadratic:
     ) -> tuple[np.ndarray, int]:
         solution = np.zeros(face.size)
         z, Hd = np.empty(face.size), np.empty(face.size)
-        bounds, factors = self.block_factors(face)
+        bounds, factors = self.blocks.factors(face, self.damping)
         precondition(bounds, factors, residual, z)
         d = z.copy()
         rz = residual @ z
@@ -127,96 +125,13 @@ class PackedQuadratic:
         """H with damping: blocks within the classes, minus one product for the row means."""
         row, weight, share = self.positions
         number = np.cumsum(np.bincount(row) > 0) - 1  # of the rows in use
-        everything = np.arange(self.klass.size)
-        Q = room.factor(everything.size, number[-1] + 1 if number.size else 0)
-        classes = list(pairwise(_class_bounds(self.klass, everything.size)))
-        for low, high in classes:  # of all positions the scale can be as large as the scores
-            members = everything[low:high]
-            some = _positions_of(members, self.packed)
-            scale = np.sqrt(share[some] * weight[some])
-            kernels.scatter_by_row(members, self.packed, some.start, scale, number[row[some]], Q)
+        size = self.klass.size
+        Q = room.factor(size, number[-1] + 1 if number.size else 0)
+        kernels.scatter_by_row(self.packed, row, weight, share, number, Q)
         H = -(Q @ Q.T)
-        for low, high in classes:
-            members = everything[low:high]
-            H[low:high, low:high] += _class_products(members, self.packed, weight.__getitem__)
-        H[everything, everything] += self.damping
+        blocks = DiagonalBlocks.of(self.klass, self.packed, self.positions, longest=size)
+        for t, (low, high) in enumerate(pairwise(blocks.bounds)):
+            K = blocks.block(t)
+            H[low:high, low:high] = K + np.tril(K, -1).T
+        H[np.arange(size), np.arange(size)] += self.damping
         return H
-
-    def block_factors(self, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of the face's classes, and factors of their blocks of H, with damping."""
-        _, weight, share = self.positions
-        packed, damping, space = self.packed, self.damping, self.spare[0]
-        bounds = _class_bounds(self.klass[face], BLOCK)
-        sizes = np.diff(bounds)
-        offset = np.concatenate([[0], np.cumsum(factor_size(sizes))])
-        factors = np.empty(offset[-1])
-        space[:] = 0.0
-        kernels.small_factors(
-            face, bounds, packed, self.positions, damping, SMALL_BLOCK, space, factors, offset
-        )
-
-        def curvature(some: slice) -> np.ndarray:  # of all positions it would be a large array
-            return weight[some] * (1.0 - share[some])
-
-        for t in np.flatnonzero(sizes > SMALL_BLOCK):
-            members = face[bounds[t] : bounds[t + 1]]
-            K = _class_products(members, packed, curvature)
-            K[np.arange(members.size), np.arange(members.size)] += damping[members]
-            _factorise(K, factors[offset[t] : offset[t + 1]])
-        return bounds, factors
-
-
-def block_bytes(sizes: np.ndarray) -> int:
-    """What the class blocks of the preconditioner take, for classes with so many entries."""
-    whole, rest = np.divmod(sizes, BLOCK)
-    return int(8 * (whole * factor_size(BLOCK) + factor_size(rest)).sum())
-
-
-def _factorise(K: np.ndarray, factor: np.ndarray) -> None:
-    """The factor of a block by LAPACK, or by the loop that makes up for rounding."""
-    R, failed = dpotrf(K.T, lower=0, clean=0)  # by columns: its transpose is by rows
-    if failed:
-        factorise(K, factor)
-    else:
-        pack_factor(R.T, factor)
-
-
-def _class_products(
-    members: np.ndarray, packed: tuple, weight_of: Callable[[slice], np.ndarray]
-) -> np.ndarray:
-    """``M diag(weight) M^T`` for entries of one class, where M holds their values of X."""
-    some = _positions_of(members, packed)
-    low, width = some.start, some.stop - some.start
-    if width == 0:
-        return np.zeros((members.size, members.size))
-    weight, stored = weight_of(some), int((packed[1][members] - packed[0][members]).sum())
-    if 5 * stored > members.size * width:
-        M = np.zeros((members.size, width))
-        kernels.scatter(members, packed, low, M)
-        M *= np.sqrt(weight)
-        return M @ M.T
-    K = np.empty((members.size, members.size))
-    kernels.sparse_products(members, packed, weight, low, np.zeros(width), K)
-    return K
-
-
-def _positions_of(members: np.ndarray, packed: tuple) -> slice:
-    """From the first to the last position of some entries of one class."""
-    start, stop, base, position, _ = packed
-    begin, end = start[members], stop[members]
-    stored = end > begin
-    if not stored.any():
-        return slice(0, 0)
-    # the positions of an entry ascend, and those of a class are neighbours
-    first = int(base[members[0]])
-    low, high = position[begin[stored]].min(), position[end[stored] - 1].max()
-    return slice(first + int(low), first + int(high) + 1)
-
-
-def _class_bounds(klass: np.ndarray, longest: int) -> np.ndarray:
-    """Where runs of one class begin and end, cut into pieces of at most ``longest``."""
-    runs = np.concatenate([[0], np.flatnonzero(np.diff(klass)) + 1, [klass.size]])
-    if klass.size and np.diff(runs).max() <= longest:
-        return runs
-    pieces = [np.arange(low, high, longest) for low, high in pairwise(runs)]
-    return np.concatenate([*pieces, [klass.size]]).astype(np.int64)
