@@ -16,6 +16,7 @@ from fenchel.equal_columns import EqualColumns, every_column
 from fenchel.free_features import MAX_FREE, too_many
 from fenchel.interrupts import plain_interrupts
 from fenchel.problem import Matrix, Problem
+from fenchel.sharpening import gap_limit, may_be_sharper, sharp_from
 from fenchel.solvers.base import Point, Solver, Start
 from fenchel.termination import Budget, Record, Status, decide
 from fenchel.threads import threads_for
@@ -35,12 +36,6 @@ DENSE_ENTRIES = 1 << 25
 #: A dual point for U = 0 with more entries than this is not made: it tells next to nothing, unless
 #: U = 0 is the solution, which the first iteration finds as well.
 START_ENTRIES = 1 << 23
-
-#: No dearer dual point is asked for where the gap is more than this part of P(0), or so small.
-ROUGH, SHARPEST = 0.1, 1e-12
-
-#: Its gap, in parts of the square of the one at hand: 0.02 to 1.3 were seen.
-SHARPER = 0.25
 
 #: One iteration in so many is certified even where the solver says that its gap is far too large.
 MOST_UNSEEN = 4
@@ -288,13 +283,13 @@ def _advance(
         unseen += 1
         ends = progress.late or progress.ends or solver.exhausted(state)
         if unseen < MOST_UNSEEN and not ends and progress.early:
-            goal, unit = _goal(budget, problem.at_zero), problem.at_zero
-            if solver.is_far(state, goal * unit, _sharp_from(goal) * unit):
+            limit, unit = gap_limit(budget, problem.at_zero), problem.at_zero
+            if solver.is_far(state, limit * unit, sharp_from(problem, limit) * unit):
                 continue
         unseen = 0
         with _quietly():
             followed = _certify_points(problem, solver.points(state), best)
-        sharp = _may_be_sharper(best.gap, budget, problem.at_zero, solver.sharp_enough)
+        sharp = may_be_sharper(problem, best.gap, budget, solver.sharp_enough)
         if sharp and not progress.late:
             with progress.timed():
                 V = solver.sharpened(state)
@@ -369,29 +364,6 @@ def _certify_points(problem: Problem, points: list[Point], best: _Best) -> Certi
         certificates.append(certificate)
         best.update(certificate)
     return certificates[0]
-
-
-def _may_be_sharper(gap: float, budget: Budget, at_zero: float, enough: float) -> bool:
-    """Whether a dearer dual point is worth its price.
-
-    Its gap is of the size of the square of the one at hand, in units of P(0), if the point is no
-    longer rough. It is asked for where that may end the run, and once more where the run has ended:
-    the bound that is handed out should tell how good the point is. A gap of ``enough`` times the
-    limit needs none.
-    """
-    goal = _goal(budget, at_zero)
-    least = max(SHARPEST, enough * goal)
-    return least < gap / at_zero <= _sharp_from(goal)
-
-
-def _sharp_from(goal: float) -> float:
-    """The gap from which on a dearer dual point is asked for, both in units of P(0)."""
-    return min(ROUGH, max(goal, float(np.sqrt(goal / SHARPER))))
-
-
-def _goal(budget: Budget, at_zero: float) -> float:
-    """The gap that ends the run, in units of P(0)."""
-    return max(budget.tol, (budget.gap or 0.0) / at_zero)
 
 
 def _with_better_dual(
