@@ -2,7 +2,8 @@
 
     python benchmarks/path_cost.py [DATA ...] [--alphas 20] [--eps 1e-3]
 
-DATA are digits (scikit-learn's) and shared sets (see examples/_data.py): banking77, hwu64, ...
+DATA are digits (scikit-learn's, divided by 16), raw-digits, standardised-digits, and shared sets
+(see examples/_data.py): banking77, hwu64, ...
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from fenchel import SparseLinearClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from _data import load
+
+DIGITS = {"digits": lambda X: X / 16, "raw-digits": lambda X: X, "standardised-digits": scale}
 
 #: P(0), the unit of tol (1e-3 here): the largest gap of the path is printed in it.
 SCALE = {"hinge": lambda k: 1.0, "softmax": np.log, "sparsemax": lambda k: 0.5 * (1 - 1 / k)}
@@ -34,13 +38,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="of which the fastest counts")
     options = parser.parse_args()
     print(
-        f"{'data':<17}{'loss':<11}{'alone':>10}{'path':>10}{'ratio':>7}{'non-zeros':>11}"
+        f"{'data':<20}{'loss':<11}{'alone':>10}{'path':>10}{'ratio':>7}{'non-zeros':>11}"
         f"{'largest gap':>12}"
     )
     for name in options.data:
-        if name == "digits":
+        if name in DIGITS:
             X, y = load_digits(return_X_y=True)
-            X = X / 16
+            X = DIGITS[name](X)
         else:
             data = load(name)
             X, y = data["X"], data["y"]
@@ -61,7 +65,7 @@ def report(name: str, loss: str, X, y, n_alphas: int, eps: float, repeats: int) 
     whole, alone = min(wholes[1:] or wholes), min(alones[1:] or alones)
     largest = max(path.dual_gaps) / SCALE[loss](len(path.classes))
     print(
-        f"{name:<17}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"
+        f"{name:<20}{loss:<11}{alone:>8.2f} s{whole:>8.2f} s{whole / alone:>7.2f}"
         f"{path.nonzeros[-1]:>11,}{largest:>12.1e}  {last.status_}",
         flush=True,
     )
