@@ -103,17 +103,26 @@ class UntilHessian(PrimalDual):
     def advance(self, state: Any, n_steps: int) -> None:
         for _ in range(n_steps):
             if self._traces(state):
-                self.without += makes_newton_steps(state.inner)
+                self.without += makes_newton_steps(state)
                 super().advance(state, 1)
                 continue
-            if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
-                room = state.inner.room
-                state.inner.room = NoRoom(room.most, room.instead, room.blocks)
+            self._forbid_hessian(state)
             if isinstance(state.method, HybridGradient) and state.inner.iteration >= LOOK_HYBRID:
                 raise EnoughSeenError(0)
-            newton = makes_newton_steps(state.inner)
+            newton = makes_newton_steps(state)
             super().advance(state, 1)
             self._count(newton)
+
+    def _hand_over(self, state: Any) -> None:
+        super()._hand_over(state)  # a Newton iteration comes next
+        if not self._traces(state):
+            self._forbid_hessian(state)
+
+    @staticmethod
+    def _forbid_hessian(state: Any) -> None:
+        if isinstance(state.inner, State) and not isinstance(state.inner.room, NoRoom):
+            room = state.inner.room
+            state.inner.room = NoRoom(room.most, room.instead, room.blocks)
 
     def _traces(self, state: Any) -> bool:
         """Whether the whole fit is made."""
@@ -142,8 +151,10 @@ class UntilHessian(PrimalDual):
 
 
 def makes_newton_steps(state: Any) -> bool:
-    """Whether the solver is beyond hybrid gradient steps and steps on single classes."""
-    return isinstance(state, State) and (state.by_class is None or state.by_class.slow)
+    """Whether the next iteration is beyond hybrid gradient steps and steps on single classes."""
+    inner = state.inner
+    newton = isinstance(inner, State) and (inner.by_class is None or inner.by_class.slow)
+    return newton or state.slow
 
 
 def look(

@@ -300,6 +300,16 @@ def test_a_hessian_that_is_formed_late_is_counted(hessian_matters, monkeypatch):
     assert memory.look(*arguments).without
 
 
+def test_a_look_ends_at_a_hessian_right_after_a_hand_over(hessian_matters, monkeypatch):
+    X, y = hessian_matters
+    formed = []
+    square = Room.square
+    monkeypatch.setattr(Room, "square", lambda self, n: formed.append(n) or square(self, n))
+    seen = memory.look(X, y, get_loss("hinge"), 1e-2, "absolute", y.size)
+    assert seen.hessian > 0
+    assert not formed
+
+
 def test_what_is_solved_of_a_hessian_is_behind_it_in_a_large_room():
     room = Room(2000)
     H, behind = room.square(1500), room.behind(1500)

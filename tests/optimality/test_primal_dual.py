@@ -192,21 +192,23 @@ def test_what_is_handed_over_of_a_point(gap: float, d: int, kept: int) -> None:
     state.inner.now.V[:, 0] = 1.0
     state.inner.now.V[:7, 1] = 0.5  # seven equations between scores
     state.inner.iteration, state.reference = 1000, state.inner.gap
-    solver._hand_over_in_time(state)
+    state.inner.eta, state.inner.omega = 0.3, 10.0
+    solver._hand_over(state)
     assert np.count_nonzero(state.inner.entries.u) == kept
+    assert state.inner.eta == pytest.approx(0.03)  # of the proximal term: the dual step so far
 
 
 @pytest.mark.parametrize(
     ("d", "support", "iteration", "patience"),
     [
-        (100, 1, 900, 30),  # cheap products, no end to them all the same
+        (100, 1, 900, 60),  # cheap products, no end to them all the same
         (80_000, 1, 900, 14),
         (1_000_000, 1, 900, 10),
         (1_000_000, 0, 300, 120),
         (1_000_000, 0, 900, 300),
-        (10, 3, 900, 30 + 5 * 80**3 // 168_400),  # 80 equations between scores
-        (10, 4, 900, 30 + 5 * 120**3 // 168_400),
-        (100, 4, 900, 30 + 5 * 120**3 // 244_000),
+        (10, 3, 900, 60 + 5 * 80**3 // 168_400),  # 80 equations between scores
+        (10, 4, 900, 60 + 5 * 120**3 // 168_400),
+        (100, 4, 900, 60 + 5 * 120**3 // 244_000),
     ],
 )
 def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
@@ -217,17 +219,28 @@ def test_hybrid_gradient_has_the_patience_of_a_newton_iteration(
     X, y = rng.normal(size=(40, 30)), rng.integers(0, 4, 40)
     problem = Problem.from_data(X, y, loss="hinge", lam=1e-3, classes=np.arange(4))
     monkeypatch.setattr(Problem, "d", d)
-    solver, handed = PrimalDual(), []
-    monkeypatch.setattr(ProximalNewton, "init", lambda *arguments: handed.append(1))
     V = np.zeros((40, 4))
     V[:, :support] = 1.0  # no more than its non-zeros matters
     for since in (patience - 1, patience):
         point = SimpleNamespace(U=np.zeros((30, 4)), V=V)
         inner = SimpleNamespace(iteration=iteration, gap=1e-3, now=point)
-        method = SimpleNamespace(points=lambda inner: [inner.now])
-        state = State(problem, method, inner, reference=1e-3, since=iteration - since)
-        solver._hand_over_in_time(state)
-        assert len(handed) == (since == patience)
+        state = State(problem, HybridGradient(), inner, reference=1e-3, since=iteration - since)
+        assert PrimalDual()._hybrid_is_slow(state) == (since == patience)
+
+
+def test_a_point_of_hybrid_gradient_is_looked_at_before_it_is_left() -> None:
+    """It may be good enough; Newton steps come in the next iteration, and are looked at each."""
+    problem, solver = Problem.from_data(**noise(60, 200, 3), loss="hinge", lam=1e-3), PrimalDual()
+    state = solver.init(problem, None, np.random.default_rng(0), 1)
+    while not state.slow:
+        solver.advance(state, solver.iterations_to_check(problem, state))
+        assert isinstance(state.method, HybridGradient)
+    (point,) = solver.points(state)
+    assert certify(problem, point.U, point.V, "").gap <= 1.0001 * state.inner.gap
+    assert solver.iterations_to_check(problem, state) == 1
+    solver.advance(state, 1)
+    assert isinstance(state.method, ProximalNewton)
+    assert "hybrid gradient iterations, then Newton steps" in solver.note(state)
 
 
 def test_patience_has_an_end_where_no_hessian_would_be_formed(monkeypatch) -> None:
@@ -238,7 +251,7 @@ def test_patience_has_an_end_where_no_hessian_would_be_formed(monkeypatch) -> No
     for X, products in ((full, 400), (part, 2 * part.nnz)):
         problem = SimpleNamespace(n=40, d=10, k=4, design=SimpleNamespace(X=X))
         work = products * 4 + 1000 * 40 * 4 + 170 * 10 * 4
-        assert PrimalDual._patience(problem, 1, V) == 30 + 5 * 100**3 // work
+        assert PrimalDual._patience(problem, 1, V) == 60 + 5 * 100**3 // work
 
 
 def noise(n: int, d: int, k: int) -> dict:

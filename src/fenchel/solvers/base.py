@@ -18,11 +18,15 @@ DENSE_POINT = 1 << 18
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: coefficients, a dual point if there is one, their certificate if known."""
+    """Where to begin: coefficients, a dual point if there is one, their certificate if known.
+
+    ``step`` is that of the proximal term ``||v - v0||^2 / (2 step)`` by which V was found, if any.
+    """
 
     U: Matrix
     V: Matrix | None = None
     certificate: Certificate | None = None
+    step: float | None = None
 
 
 @dataclass(frozen=True)

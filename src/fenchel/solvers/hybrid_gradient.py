@@ -89,6 +89,10 @@ class State:
     dual: tuple[float, np.ndarray | None] = (-np.inf, None)
     gap: float = np.inf
 
+    @property
+    def dual_step(self) -> float:
+        return self.eta / self.omega
+
 
 class HybridGradient(PenalisedSolver):
     """Restarted primal-dual hybrid gradient for the penalised problem, any loss.
@@ -157,7 +161,7 @@ class HybridGradient(PenalisedSolver):
         """One step, and the size of the next; returns the size of this one, and V by lists."""
         problem, now, new = state.problem, state.now, state.new
         while True:
-            eta, omega = state.eta, state.omega
+            eta, omega, sigma = state.eta, state.omega, state.dual_step
             tau = eta * omega * state.scale
             above = tau * problem.lam * problem.penalty_factor
             below = np.where(problem.nonnegative, np.inf, above)
@@ -166,7 +170,7 @@ class HybridGradient(PenalisedSolver):
             moved_V, crossed = np.zeros(problem.k), np.zeros(problem.k)
             for rows, ahead in rows_of(problem, new.Z, now.Z, 1.0):
                 new.V[rows] = problem.loss.prox_euclidean(
-                    now.V[rows], ahead, eta / omega, problem.y[rows]
+                    now.V[rows], ahead, sigma, problem.y[rows]
                 )
                 kernels.add_change(now.V[rows], new.V[rows], problem.weights[rows], moved_V)
             V = state.products.gradient(new.V, new.G)

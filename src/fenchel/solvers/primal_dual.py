@@ -38,7 +38,7 @@ FEW_CLASSES = 0.25
 #: many multiplications, within bounds, and so many times the cube of the size of the solution: what
 #: a Newton iteration costs. Where V is sparse they cost less, and may be a third of all: the last
 #: digits take longer.
-PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 30), 15 << 26, 5, 120
+PATIENCE, PATIENCE_WORK, PATIENCE_CUBES, PATIENCE_SPARSE = (10, 60), 15 << 26, 5, 120
 
 #: What an entry of V and of U cost in an iteration of hybrid gradient besides the products, in
 #: multiplications of these.
@@ -71,6 +71,7 @@ class State:
     before: Any = None  # the method that was left for it, and its state
     may_turn: bool = False  # from Newton steps to hybrid gradient, once
     check: int = LOOK  # the next check: only there is a hand-over, so that none is overrun
+    slow: bool = False  # hybrid gradient, as seen at the last check: Newton steps come next
     note: str = ""
 
     def tell(self, what: str) -> None:
@@ -190,6 +191,8 @@ class PrimalDual(PenalisedSolver):
 
     def advance(self, state: State, n_steps: int) -> None:
         for _ in range(n_steps):
+            if state.slow:
+                self._hand_over(state)
             if isinstance(state.method, OfClassMeans) and state.method.done(state.inner):
                 self._leave_means(state)
             if isinstance(state.method, LinearProgram) and state.inner.solved:
@@ -203,8 +206,9 @@ class PrimalDual(PenalisedSolver):
                 self._turn_in_time(state)
             elif isinstance(state.method, HybridGradient) and state.inner.iteration == state.check:
                 state.check += state.method.iterations_to_check(state.problem, state.inner)
-                self._hand_over_in_time(state)
-                self._try_vertex(state)
+                state.slow = self._hybrid_is_slow(state)
+                if not state.slow:
+                    self._try_vertex(state)
             elif isinstance(state.method, LinearProgram) and state.inner.failed:
                 self._leave_vertex(state, "the linear program is too large")
 
@@ -240,25 +244,27 @@ class PrimalDual(PenalisedSolver):
         rng = np.random.default_rng(0)  # neither method draws anything
         state.method, state.inner = method, method.init(problem, Start(point.U, point.V), rng, 1)
 
-    def _hand_over_in_time(self, state: State) -> None:
-        """Go on with Newton steps when hybrid gradient no longer pays."""
+    def _hybrid_is_slow(self, state: State) -> bool:
+        """Whether hybrid gradient no longer pays. What it has is looked at before it is left."""
         inner = state.inner
         self._watch(state, inner.iteration)
         waited = inner.iteration - state.since
-        if waited < self._patience(state.problem, inner.iteration, inner.now.V):
-            return
+        return bool(waited >= self._patience(state.problem, inner.iteration, inner.now.V))
+
+    def _hand_over(self, state: State) -> None:
+        """Go on with Newton steps from the point of hybrid gradient, and with its dual step."""
+        inner, method = state.inner, ProximalNewton()
         point, size = state.method.points(inner)[0], solution_size(inner.now.V)
-        U = handed_over(state, point, size)
-        method = ProximalNewton()
-        rng = np.random.default_rng(0)  # neither method draws anything
+        start = Start(handed_over(state, point, size), point.V, step=inner.dual_step)
         state.tell(
-            f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap "
-            f"did not halve in the last {waited}, and Newton steps for about {size} coefficients "
-            "cost no more"
+            f"{inner.iteration} hybrid gradient iterations, then Newton steps, because the gap did "
+            f"not halve in the last {inner.iteration - state.since}, and Newton steps for about "
+            f"{size} coefficients cost no more"
         )
-        state.method, state.reference, state.since = method, np.inf, 0
+        state.method, state.reference, state.since, state.slow = method, np.inf, 0, False
         state.inner = inner = None  # its copy of X goes before another is made
-        state.inner = method.init(state.problem, Start(U, point.V), rng, 1)
+        rng = np.random.default_rng(0)  # neither method draws anything
+        state.inner = method.init(state.problem, start, rng, 1)
 
     @staticmethod
     def _patience(problem: Problem, iteration: int, V: np.ndarray) -> int:
@@ -320,6 +326,8 @@ class PrimalDual(PenalisedSolver):
         return 2.0
 
     def iterations_to_check(self, problem: Problem, state: State) -> int:
+        if state.slow:  # a Newton iteration comes next
+            return 1
         return state.method.iterations_to_check(problem, state.inner)
 
     def note(self, state: State) -> str:

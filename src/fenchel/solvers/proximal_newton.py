@@ -154,7 +154,7 @@ class ProximalNewton(PenalisedSolver):
                 centre = start.V.toarray() if sp.issparse(start.V) else np.array(start.V)
         state = State(
             problem, Columns.of(problem.design), entries, Z, np.zeros_like(Z), 0.0, centre,
-            _first_eta(problem), problem.design.column_norms(problem.weights) ** 2,
+            _first_eta(problem, start), problem.design.column_norms(problem.weights) ** 2,
             Room(min(BLAS_SIZE, problem.d * problem.k)), alike=alike,
         )  # fmt: skip
         state.evaluate()
@@ -594,6 +594,11 @@ class ProximalNewton(PenalisedSolver):
         return float(min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t))
 
 
-def _first_eta(problem: Problem) -> float:
-    """The first step of the proximal term: scores are of the size of the loss."""
+def _first_eta(problem: Problem, start: Start | None = None) -> float:
+    """The first step of the proximal term: that of the start, or scores as large as the loss.
+
+    A step that is too long leaves the start at once, and what it was good for is lost.
+    """
+    if start is not None and start.step is not None:
+        return start.step
     return 1.0 / max(problem.at_zero, 1e-300)
