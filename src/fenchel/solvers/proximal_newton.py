@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fenchel.equal_columns import EqualColumns
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.alike import Alike
-from fenchel.solvers.along_path import extrapolate, shrink_centre
+from fenchel.solvers.along_path import extrapolate, newcomers, shrink_centre
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
@@ -370,6 +370,8 @@ class ProximalNewton(PenalisedSolver):
             feature, klass, _, scale = state.alike.violators(state.V, limit)
             return feature, klass, scale
         state.know_gradient()
+        if state.on_path and state.centre is not None and not state.columns.sparse:
+            return newcomers(state, limit)
         feature, klass, _, scale = violators(state.problem, state.V, limit, state.gradient)
         return feature, klass, scale
 
