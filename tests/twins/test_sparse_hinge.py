@@ -230,7 +230,7 @@ def test_the_first_newton_step_at_a_centre_has_the_curvature_of_its_support(monk
 
 @pytest.mark.parametrize("length", [9.0, 30.0, 3000.0])
 def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, monkeypatch):
-    """With a sparse X, where an evaluation is dear; with a dense one it is halved."""
+    """With a sparse X, where an evaluation is dear; with a dense one it is halved but on paths."""
     problem, solver, tried = text(0.002), ProximalNewton(), []
     shorter = ProximalNewton._shorter
 
@@ -263,6 +263,8 @@ def test_a_step_that_is_too_long_ends_at_the_lowest_point_of_a_parabola(length, 
     assert shorter(state, 0.25, np.nan, -1.0) == shorter(state, 0.25, np.inf, -1.0) == 0.125
     state.columns = Columns.of(make_design(problem.design.X.toarray()))
     assert shorter(state, 0.25, 1.0, -1.0) == 0.125
+    state.on_path = True
+    assert shorter(state, 0.25, 1.0, -1.0) < 0.1
 
 
 def test_steps_that_end_at_a_parabola_come_to_the_solution(monkeypatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel.solvers.l1_model import kept_signs
 from fenchel.solvers.newton_state import State
-from fenchel.solvers.working_set import Entries
+from fenchel.solvers.working_set import Entries, violators, worst
 
 #: A dual point shrinks with the penalty in the samples with no more loss than this.
 SETTLED = 0.15
@@ -14,6 +14,10 @@ SETTLED = 0.15
 #: The part of the last change of U that is made once more for the next penalty: with more of it
 #: violations are larger, and one Newton step is still not enough.
 AGAIN = 0.3
+
+#: Constraints that are at this part of their bound, or closer, may be violated a few steps later:
+#: their entries come in at once, as many as are this part of the non-zeros.
+CLOSE, MOST_CLOSE = 0.9, 0.1
 
 
 def extrapolate(state: State, last: float) -> None:
@@ -47,3 +51,22 @@ def shrink_centre(state: State, ratio: float) -> None:
     few = np.flatnonzero(problem.loss.value(state.Z, problem.y) <= SETTLED)
     centre[few] *= ratio
     centre[few, problem.y[few]] += 1.0 - ratio
+
+
+def newcomers(state: State, limit: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """What comes into the working set of dense data, and the scale (:func:`.violators`).
+
+    Right after the penalty or the centre has changed the constraints of most non-zeros are
+    violated. These are in the working set anyway, and leave its ``limit`` to others.
+    """
+    problem, entries = state.problem, state.entries
+    known = entries.only(np.flatnonzero(entries.u))
+    close = problem.with_penalty(CLOSE * problem.lam)
+    every = problem.d * problem.k
+    feature, klass, excess, scale = violators(close, state.V, every, state.gradient)
+    new = np.flatnonzero(Entries(feature, klass, excess).place_in(known, problem.d) < 0)
+    feature, klass = feature[new], klass[new]
+    over = excess[new] - (problem.lam - close.lam) * problem.penalty_factor[feature]
+    most = max(int(np.count_nonzero(over > 0.0)), 1 + int(MOST_CLOSE * known.u.size))
+    feature, klass, _ = worst(feature, klass, over, min(limit, most))
+    return feature, klass, min(1.0, scale / CLOSE)

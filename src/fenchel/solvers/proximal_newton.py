@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fenchel.equal_columns import EqualColumns
 from fenchel.problem import Matrix, Problem
 from fenchel.solvers.alike import Alike
-from fenchel.solvers.along_path import extrapolate, shrink_centre
+from fenchel.solvers.along_path import extrapolate, newcomers, shrink_centre
 from fenchel.solvers.base import DENSE_POINT, Point, Start
 from fenchel.solvers.class_newton import (
     DAMPING,
@@ -93,8 +93,8 @@ RAISED = 4, 16
 #: A line search that comes down to this has nothing left to gain.
 SHORTEST = 1e-6
 
-#: A line search shortens a step to no less than this part at once, and by more than halves where X
-#: is sparse and scores are so many that to look at them is dear.
+#: A line search shortens a step to no less than this part at once, and by more than halves along a
+#: path on dense data, or where X is sparse and scores are so many that to look at them is dear.
 SHORTEN, MANY_SCORES = 0.1, 1 << 22
 
 #: The growth of a working set of Newton steps on dense data where the loss is smoothed: with a new
@@ -164,7 +164,12 @@ class ProximalNewton(PenalisedSolver):
         return state
 
     def follow(
-        self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+        self,
+        state: State,
+        problem: Problem,
+        start: Start | None,
+        rng: np.random.Generator,
+        horizon: int,
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         last = state.problem.lam
@@ -365,6 +370,8 @@ class ProximalNewton(PenalisedSolver):
             feature, klass, _, scale = state.alike.violators(state.V, limit)
             return feature, klass, scale
         state.know_gradient()
+        if state.on_path and state.centre is not None and not state.columns.sparse:
+            return newcomers(state, limit)
         feature, klass, _, scale = violators(state.problem, state.V, limit, state.gradient)
         return feature, klass, scale
 
@@ -584,11 +591,12 @@ class ProximalNewton(PenalisedSolver):
     def _shorter(state: State, t: float, change: float, slope: float) -> float:
         """The part of a step to try after t, which has changed the objective so.
 
-        Half of t; where X is sparse, and a look at so many scores is half of a Newton step, the
-        lowest point of the parabola through what is known, if that is shorter.
+        Half of t; or the lowest point of the parabola through what is known, if that is shorter:
+        where X is sparse, and a look at so many scores is half of a Newton step, and along a path
+        on dense data, where the first step after a change of penalty is often far too long.
         """
-        few = not state.columns.sparse or state.Z.size < MANY_SCORES
-        if few or not np.isfinite(change):
+        by_parabola = state.Z.size >= MANY_SCORES if state.columns.sparse else state.on_path
+        if not by_parabola or not np.isfinite(change):
             return 0.5 * t
         rise = change - t * slope  # above the tangent
         return float(min(max(-0.5 * slope * t**2 / rise, SHORTEN * t), 0.5 * t))
