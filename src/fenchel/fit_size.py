@@ -69,7 +69,7 @@ SMOOTH_APART, MODEL_APART = 4.1, 0.5
 
 #: At the end V has a column for every class. Of what was freed before, some is still there, between
 #: nothing and all, unless arrays had more bytes than this: the allocator maps and unmaps those.
-KEPT, MAPPED = 0.5, 32 << 20
+KEPT, MAPPED = 0.45, 32 << 20
 
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,

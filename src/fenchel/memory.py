@@ -64,8 +64,9 @@ def estimate_memory(
     which depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million
     entries of X and scores, and ends at the first Hessian that it would form, or after 600 hybrid
     gradient steps: with the hinge loss on wide dense data that can be most of the fit. Of sparse
-    data with more than a million it is only seen whether zero is the solution, and with sparsemax
-    what the penalty tells of its support. docs/memory.md has ratios to the measured peak, what the
+    data with more than a million it is only seen whether zero is the solution, with sparsemax what
+    the penalty tells of its support, and without an intercept which classes want a coefficient:
+    the others take little. docs/memory.md has ratios to the measured peak, what the
     look costs, and what is off by more than 20%.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
