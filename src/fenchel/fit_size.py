@@ -67,8 +67,8 @@ HELD_SCORES, CERTIFIED, CERTIFIED_MET, GATHERED_PART = 4, 1.2, 1.4, 0.78
 #: counted beside an intercept is by the part of the classes that want a coefficient.
 SMOOTH_APART, MODEL_APART = 4.1, 0.5
 
-#: At the end V has a column for every class. Of what was freed before, some is still there, between
-#: nothing and all, unless arrays had more bytes than this: the allocator maps and unmaps those.
+#: Of what was freed, some is still there when more is asked for, between nothing and all: at the
+#: end V has a column for every class. Arrays of more bytes than this are mapped, and unmapped.
 KEPT, MAPPED = 0.45, 32 << 20
 
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
@@ -247,7 +247,9 @@ class Size:
             hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
         # where V has few zeros, values are gathered only for no more entries than features
         read = POSITIONS * self.stored if seen.without and seen.dense else 0.0
-        work += max(hessian, seen.instead, seen.blocks, read)
+        # of what steps before it have gathered, the allocator keeps some
+        kept = 0.0 if seen.dense else KEPT * seen.instead
+        work += max(hessian + kept, seen.instead, seen.blocks, read)
         if self.is_widened:
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:

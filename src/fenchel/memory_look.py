@@ -59,6 +59,9 @@ NEARBY = 1.4
 #: smooth it will not stay so: about this part of what is gathered of X then, at its densest.
 GATHERED = 0.75
 
+#: No more of a Hessian is solved than about so many times the equations of the vertex that V tells.
+EQUATIONS = 1.1
+
 #: By more rows more coefficients are used, with about this power of their number.
 LOOK_GROWTH = 0.1
 
@@ -253,6 +256,8 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
             coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
             largest = max(largest, used + coming)
         face = min((used + largest) / 2.0, most_solved)
+        if not dense:
+            face = min(face, max(used, EQUATIONS * solution_size(V)))
     most = min(possible, BLAS_SIZE)
     formed = not without or forms_later(problem, met, more * face, samples_grow)
     if not first and (met.used > BLAS_SIZE or not formed):
