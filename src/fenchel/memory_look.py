@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -246,9 +247,11 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
     # with a loss that is not smooth as many samples have curvature as coefficients are used
     samples_grow = times if loss.smooth else more * met.at_the_end
     most_solved = np.inf if first else met.most_solved(samples_grow)
-    used = int(min(used, most_solved))
+    used, last = int(min(used, most_solved)), met.used
+    if loss.smooth and not (first or dense):  # more are used than stay: a Hessian comes late
+        last = min(last, int(EQUATIONS * solution_size(V)))
     # all that are used, where Newton steps are still to come
-    largest, face = LATER * max(first, used), float(used)
+    largest, face = LATER * max(first, used), float(min(used, last))
     if loss.twice_differentiable and not first:
         largest = NEARBY * used
     if not loss.smooth:
@@ -259,8 +262,8 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         if not dense:
             face = min(face, max(used, EQUATIONS * solution_size(V)))
     most = min(possible, BLAS_SIZE)
-    formed = not without or forms_later(problem, met, more * face, samples_grow)
-    if not first and (met.used > BLAS_SIZE or not formed):
+    formed = not without or forms_later(problem, replace(met, used=last), more * face, samples_grow)
+    if not first and (last > BLAS_SIZE or not formed):
         return Seen(without=True, instead=instead, blocks=blocks, dense=dense)
     sizes = min(more * largest, most), min(more * face, most)
     return Seen(*sizes, samples=more * samples, instead=instead, blocks=blocks, dense=dense)

@@ -109,6 +109,27 @@ def test_no_more_of_a_hessian_is_solved_than_a_vertex_has_equations(monkeypatch)
     assert faces[0] < faces[2]
 
 
+def test_more_coefficients_are_used_of_a_rough_model_than_stay(monkeypatch):
+    """With sparsemax: a Hessian too large for those of the look may be formed of the others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 10
+    X = rng.standard_normal((1500, 150))
+    X[np.arange(1500), y] += 3.0
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)  # none while it is looked at
+    monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
+    arguments = X, y, get_loss("sparsemax"), 3e-3, "absolute", y.size
+    seen = {}
+    for equations in (50, 10**6):
+        monkeypatch.setattr(memory_look, "solution_size", lambda V, size=equations: size)
+        seen[equations] = memory_look.look(*arguments)
+    assert seen[50].face == int(1.1 * 50) < seen[10**6].face
+    assert seen[50].hessian == seen[10**6].hessian > 0
+    monkeypatch.setattr(memory_look, "BLAS_SIZE", 100)
+    assert memory_look.look(*arguments).without
+    monkeypatch.setattr(memory_look, "solution_size", lambda V: 50)
+    assert not memory_look.look(*arguments).without
+
+
 def test_a_hessian_is_formed_at_last_if_it_is_ever_cheap_enough(monkeypatch):
     softmax = SimpleNamespace(loss=get_loss("softmax"), n=10_000, k=20)
     hinge = SimpleNamespace(loss=get_loss("hinge"), n=10_000, k=20)
