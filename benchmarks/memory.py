@@ -6,7 +6,7 @@
     FENCHEL_DATA=folder python benchmarks/memory.py --unseen
     FENCHEL_DATA=folder python benchmarks/memory.py --audit
     python benchmarks/memory.py --tiny [--without-intercept]
-    python benchmarks/memory.py --without-intercept
+    FENCHEL_DATA=folder python benchmarks/memory.py --without-intercept
 
 Measured is the growth of the peak resident memory during a fit. The same fit was made before it, so
 that no kernel is compiled or loaded on the way: that takes 20 to 30 MB, once a process. The last
@@ -61,10 +61,16 @@ def dense(n: int, d: int, k: int, dtype: str = "float64") -> tuple[np.ndarray, n
     return X, y
 
 
-def text(n: int, d: int, k: int, words: int) -> tuple[sp.csr_array, np.ndarray]:
-    """Rows of rare and frequent words, some of which belong to a class; of length one."""
+def text(n: int, d: int, k: int, words: int, even: bool = True) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows of rare and frequent words, some of which belong to a class; of length one.
+
+    Classes are of one size, or the l-th of a size that is proportional to 1 / l.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(n) % k
+    if not even:
+        rank = 1.0 / np.arange(1, k + 1)
+        y = rng.choice(k, n, p=rank / rank.sum())
     common = np.minimum((d * rng.random((n, words)) ** 3).astype(np.int64), d - 1)
     own = (y[:, None] * 97 + rng.integers(0, 30, (n, words))) % d
     columns = np.where(rng.random((n, words)) < 0.3, own, common)
@@ -351,8 +357,49 @@ AUDIT: dict[str, tuple[Any, tuple, str, float]] = {
     )
 }
 
+#: Without an intercept, where classes without coefficients share columns of large sparse data.
+WITHOUT: dict[str, tuple[Any, tuple, str, float]] = {
+    f"{name} hinge {alpha:g}": (shared, (name,), "hinge", alpha)
+    for name in (
+        "udhr_langid", "wordnet_hyper", "debian_maint", "debian_section", "clinc150", "news20"
+    )
+    for alpha in (1e-3, 3e-4, 1e-4)
+}  # fmt: skip
+
+#: The same, written down before anything was measured on them without an intercept.
+WITHOUT |= {
+    f"{name} {loss} {alpha:g}": (make, arguments, loss, alpha)
+    for name, make, arguments, loss, alpha in (
+        ("wordnet_hyper half", largest, ("wordnet_hyper", 500), "hinge", 3e-4),
+        ("debian_maint drawn", drawn, ("debian_maint", 20_000), "hinge", 1e-3),
+        ("udhr_langid more", drawn, ("udhr_langid", 12_000), "hinge", 3e-3),
+        ("many topics", text, (15_000, 20_000, 400, 25), "hinge", 1e-3),
+        ("uneven topics", text, (30_000, 15_000, 300, 15, False), "hinge", 3e-4),
+        ("long topics", text, (12_000, 40_000, 400, 80), "hinge", 3e-3),
+        ("more short text", text, (30_000, 8000, 200, 12), "hinge", 1e-3),
+        ("banking77 half", largest, ("banking77", 40), "sparsemax", 1e-3),
+        ("debian_section drawn", drawn, ("debian_section", 15_000), "softmax", 3e-4),
+        ("eight clusters", clusters, (4000, 160, 8), "softmax", 1e-3),
+        ("six waves", waves, (5000, 500, 6), "hinge", 1e-3),
+        ("isolet half", fourier, ("isolet1560", 1000, 800), "hinge", 3e-3),
+    )
+}
+
+#: Smooth losses there, written down when udhr_langid with softmax had been off.
+WITHOUT |= {
+    f"{name} {loss} {alpha:g}": (shared, (name,), loss, alpha)
+    for name, loss, alpha in (
+        ("udhr_langid", "softmax", 1e-3),
+        ("udhr_langid", "sparsemax", 1e-3),
+        ("debian_maint", "softmax", 1e-3),
+        ("debian_maint", "sparsemax", 1e-3),
+        ("wordnet_hyper", "softmax", 1e-3),
+        ("wordnet_hyper", "sparsemax", 3e-4),
+    )
+}
+
 #: All groups.
-EVERY = CASES | SHARED | EARLIER | UNSEEN | AUDIT
+EVERY = CASES | SHARED | EARLIER | UNSEEN | AUDIT | WITHOUT
 
 #: Fits of a few megabytes, on which the floor was set, and others that were held out: all of them
 #: written down before anything was measured on them.
@@ -417,7 +464,7 @@ def measure(case: str, intercept: bool, tol: float, scale: float) -> None:
     model.fit(X, y)
     _, taken, seconds = peak(lambda: model.fit(X, y))
     estimate, looking, look_seconds = peak(
-        lambda: estimate_memory(X, y, loss, alpha=alpha * scale) / MB
+        lambda: estimate_memory(X, y, loss, alpha=alpha * scale, fit_intercept=intercept) / MB
     )
     print(
         f"{case:<36}{megabytes(estimate):>7} MB{megabytes(taken):>8} MB{estimate / taken:>7.2f}"
@@ -443,7 +490,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("case", nargs="*")
     parser.add_argument("--shared", action="store_true", help="the real data sets")
-    parser.add_argument("--without-intercept", action="store_true")
+    parser.add_argument(
+        "--without-intercept", action="store_true", help="of no group: cases of their own"
+    )
     parser.add_argument("--earlier", action="store_true", help="data that were held out once")
     parser.add_argument("--unseen", action="store_true", help="data on which nothing was set")
     parser.add_argument("--audit", action="store_true", help="data that an audit chose")
@@ -456,7 +505,8 @@ def main() -> None:
     if options.here:
         measure(options.case[0], not options.without_intercept, options.tol, options.alpha_times)
         return
-    listed = SHARED if options.shared else EARLIER if options.earlier else CASES
+    listed = WITHOUT if options.without_intercept else CASES
+    listed = SHARED if options.shared else EARLIER if options.earlier else listed
     listed = TINY if options.tiny else UNSEEN if options.unseen else listed
     listed = AUDIT if options.audit else listed
     chosen = options.case or list(listed)

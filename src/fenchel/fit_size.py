@@ -9,8 +9,10 @@ import scipy.sparse as sp
 
 from fenchel.design import is_hardly_sparse
 from fenchel.design.dense import BLOCK_ENTRIES as DESIGN_ENTRIES
+from fenchel.driver import START_ENTRIES
 from fenchel.losses import Loss, Sparsemax, get_loss
 from fenchel.problem import BLOCK_ENTRIES, Matrix
+from fenchel.solvers.alike import FEW_CLASSES, share
 from fenchel.solvers.gathered import MOST_ENTRIES as MOST_FREQUENT
 from fenchel.solvers.l1_model import BLAS_SIZE, DENSE_SIZE, DENSE_WORK
 from fenchel.solvers.primal_dual import DENSE_ENTRIES
@@ -52,11 +54,29 @@ GRADIENT_BLOCKS = 3
 #: check: three points with their products, sums, the last restart and the best point. U is sparse.
 HYBRID_SCORES, HYBRID_GRADIENTS = 14, 7
 
+#: Without an intercept, with the hinge loss on sparse data, only classes with coefficients have
+#: something of their own. Arrays with a column for each of these, or for all where they are many
+#: (:mod:`fenchel.solvers.alike`), are X U, V, its centre and the best V, and for a certificate a
+#: copy of V: one with zeros takes more, and it has some in samples that coefficients meet. Newton
+#: steps gather values of X and positions of some bytes, or take the positions of all samples: of
+#: that this part is counted, because samples without curvature are left out.
+HELD_SCORES, CERTIFIED, CERTIFIED_MET, GATHERED_PART = 4, 1.2, 1.4, 0.78
+
+#: With a smooth loss X U, V, the best V and what a certificate takes have a column for every class,
+#: and so has the dual point of a Newton model, if not always at the peak. The rest of what is
+#: counted beside an intercept is by the part of the classes that want a coefficient.
+SMOOTH_APART, MODEL_APART = 4.1, 0.5
+
+#: Of what was freed, some is still there when more is asked for, between nothing and all: at the
+#: end V has a column for every class. Arrays of more bytes than this are mapped, and unmapped.
+KEPT, MAPPED = 0.45, 32 << 20
+
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
 #: but only so many arrays of scores, V at zero and as a dual point; and the residuals of some
-#: classes. A loss that is not smooth makes V at zero of more, before X is there by columns.
-SPARSE_COPIES, NORM_DOUBLES, FIRST_SCORES, FIRST_MARGINS = 2.2, 2, 2, 4
+#: classes, unless V is the same in all of them. A loss that is not smooth makes V at zero of more,
+#: before X is there by columns; the second number where it is the same.
+SPARSE_COPIES, NORM_DOUBLES, FIRST_SCORES, FIRST_MARGINS = 2.2, 2, 2, (4, 3)
 
 #: Bytes of a number, in double and in single precision, and of a position.
 DOUBLE, SINGLE, POSITION = 8, 4, 4
@@ -71,6 +91,9 @@ WORKING_PART = 0.3
 #: Newton steps after them about the last part of the array is left, and an array of scores less is
 #: counted: some fits end before them.
 FREQUENT_GROWTH, FREQUENT_SCORES, FREQUENT_SUPPORT, FREQUENT_LATER = 1.2, 6, 1, 0.4
+
+#: Bytes of a sample with curvature in a class: row, weight, share, and two numbers of a product.
+OF_POSITION = 36
 
 #: Products with a dense X in single precision widen a block of it, and turn that by columns.
 WIDENED = 1.6
@@ -88,6 +111,15 @@ SMALL_PART = 0.1
 
 
 @dataclass(frozen=True)
+class Apart:
+    """What coefficients want to leave zero, of classes that need not have any."""
+
+    classes: int  # where some do
+    met: float  # part of the scores: samples that they meet, in each class
+    values: float  # of X, for each sample, in the first working set
+
+
+@dataclass(frozen=True)
 class Seen:
     """What a look tells of a fit."""
 
@@ -95,6 +127,7 @@ class Seen:
     face: float = 0.0  # rows of what is solved of it
     samples: float = 0.0  # of which it is made in one product, if it is
     at_start: bool = False  # whether zero is the solution
+    even: bool = False  # whether V is the same there in all classes but the true one
     without: bool = False  # whether Newton steps are made without one
     instead: float = 0.0  # bytes that these gather of X
     blocks: float = 0.0  # bytes of the blocks of single classes, of steps before them
@@ -103,6 +136,7 @@ class Seen:
     settled: float = 1.0  # the same of any loss where a V was seen whose support gets smaller
     only_start: bool = False  # whether nothing but the start was looked at
     frequent: float = 0.0  # entries of the first array that is made of features of sparse data
+    apart: Apart | None = None  # where classes without coefficients have nothing of their own
 
 
 @dataclass(frozen=True)
@@ -115,19 +149,34 @@ class Size:
     stored: int  # bytes of X beside a column of ones
     nonzeros: int | None  # of X beside a column of ones, where its design is sparse
     loss: Loss
+    intercept: bool = True  # or another feature without penalty
 
     @classmethod
-    def of(cls, X: Matrix, k: int, loss: str | Loss, rows: np.ndarray | None = None) -> Size:
+    def of(
+        cls,
+        X: Matrix,
+        k: int,
+        loss: str | Loss,
+        rows: np.ndarray | None = None,
+        intercept: bool = True,
+    ) -> Size:
         """That of a fit to these rows of X, which is in CSR form where it is sparse; or to all."""
         (n, d), loss = X.shape, get_loss(loss)
         n = n if rows is None else rows.size
         if sp.issparse(X):
-            nonzeros = n + (X.nnz if rows is None else int(np.diff(X.indptr)[rows].sum()))
-            if not is_hardly_sparse(n, d + 1, nonzeros):
+            nonzeros = X.nnz if rows is None else int(np.diff(X.indptr)[rows].sum())
+            nonzeros += n * intercept
+            if not is_hardly_sparse(n, d + intercept, nonzeros):
                 position = X.indices.itemsize if X.format in ("csr", "csc") else POSITION
-                return cls(n, d, k, nonzeros * (DOUBLE + position), nonzeros, loss)
+                stored = nonzeros * (DOUBLE + position)
+                return cls(n, d, k, stored, nonzeros, loss, intercept)
         item = SINGLE if X.dtype == np.float32 and not sp.issparse(X) else DOUBLE
-        return cls(n, d, k, n * (d + 1) * item, None, loss)
+        return cls(n, d, k, n * (d + intercept) * item, None, loss, intercept)
+
+    @property
+    def columns(self) -> int:
+        """Those of X, with that of the intercept."""
+        return self.d + self.intercept
 
     def with_rows(self, n: int) -> Size:
         """The same with so many of the rows."""
@@ -137,8 +186,10 @@ class Size:
     def with_features(self, d: int) -> Size:
         """The same with so many of the features."""
         if self.nonzeros is None:
-            return replace(self, d=d, stored=self.stored // (self.d + 1) * (d + 1))
-        nonzeros = self.n + (self.nonzeros - self.n) * d // self.d
+            stored = self.stored // self.columns * (d + self.intercept)
+            return replace(self, d=d, stored=stored)
+        ones = self.n * self.intercept
+        nonzeros = ones + (self.nonzeros - ones) * d // self.d
         stored = self.stored // self.nonzeros * nonzeros
         return replace(self, d=d, stored=stored, nonzeros=nonzeros)
 
@@ -163,13 +214,15 @@ class Size:
             elif isinstance(loss, Sparsemax):
                 part = min(settled, SUPPORT if seen is None else seen.support)
                 work -= (1.0 - part) * CURVATURE * scores
+            if seen is not None and seen.apart is not None:
+                work = self._apart_bytes(seen.apart, work)
             if seen is not None and seen.frequent:
                 arrays = FREQUENT_SCORES + FREQUENT_SUPPORT * isinstance(loss, Sparsemax)
                 entries = min(FREQUENT_GROWTH * seen.frequent, MOST_FREQUENT)
                 later = DOUBLE * FREQUENT_LATER * seen.frequent - scores
                 work = max(work + later, arrays * scores + DOUBLE * entries)
             copies = SPARSE_COPIES + (WORKING_PART if n * k > LARGE else 0.0)
-            start = self._start_bytes(scores)
+            start = self._start_bytes(scores, seen is not None and seen.even)
             if seen is None or seen.only_start:  # some Hessian may be formed
                 return FLOOR + int(BETWEEN_SPARSE + copies * self.stored + max(work, start))
             if seen.at_start:  # by rows and by columns, and nothing after it
@@ -194,20 +247,57 @@ class Size:
             hessian += 8 * min(WORTH_A_COPY * n * d, COPIED_ENTRIES)
         # where V has few zeros, values are gathered only for no more entries than features
         read = POSITIONS * self.stored if seen.without and seen.dense else 0.0
-        work += max(hessian, seen.instead, seen.blocks, read)
+        # of what steps before it have gathered, the allocator keeps some
+        kept = 0.0 if seen.dense else KEPT * seen.instead
+        work += max(hessian + kept, seen.instead, seen.blocks, read)
         if self.is_widened:
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)
         if self._begins_rough:
             work = max(work, HYBRID_SCORES * scores + HYBRID_GRADIENTS * gradient)
         return with_rest(2 * self.stored + work)
 
-    def _start_bytes(self, scores: float) -> float:
+    def _start_bytes(self, scores: float, even: bool) -> float:
         """What the start takes beside two copies of sparse X."""
         assert self.nonzeros is not None
-        classes = min(self.k, max(1, BLOCK_ENTRIES // max(self.d + 1, self.n)))
         start: float = NORM_DOUBLES * DOUBLE * self.nonzeros
+        if (
+            self.is_apart and not self.loss.smooth
+        ):  # nothing but V is held there, or the labels where scores are many
+            scores *= self.n * self.k <= START_ENTRIES
+            return max(start + scores, FIRST_MARGINS[1] * scores - self.stored)
+        classes = 0 if even else min(self.k, max(1, BLOCK_ENTRIES // max(self.columns, self.n)))
         start += FIRST_SCORES * scores + DOUBLE * self.n * classes
-        return start if self.loss.smooth else max(start, FIRST_MARGINS * scores - self.stored)
+        return start if self.loss.smooth else max(start, FIRST_MARGINS[even] * scores - self.stored)
+
+    def _apart_bytes(self, apart: Apart, most: float) -> float:
+        """What is held beside sparse X where only some classes have something of their own.
+
+        ``most`` is what it is where all have.
+        """
+        n, k, classes = self.n, self.k, min(apart.classes, self.k)
+        if self.loss.smooth:
+            arrays = SMOOTH_APART + MODEL_APART * self.loss.twice_differentiable
+            least = min(arrays * DOUBLE * n * k, most)
+            return least + (most - least) * classes / k
+        shared = share(n, k, classes)
+        if classes + 2 > FEW_CLASSES * k:
+            classes = k  # the others will follow
+        own = DOUBLE * n * (classes + 2 if shared else k)
+        values, places = apart.values * n, n * classes
+        packed = (DOUBLE + POSITION) * values + OF_POSITION * min(values, places)
+        gathered = GATHERED_PART * min(packed, OF_POSITION * places)
+        copy = CERTIFIED + (0.0 if shared else CERTIFIED_MET * apart.met)
+        work = HELD_SCORES * own + max(copy * own, gathered)
+        if not shared:
+            return work
+        kept = KEPT * (work - own) if own <= MAPPED else 0.0
+        return max(work, own + kept + DOUBLE * n * k)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether classes without coefficients have nothing of their own, of sparse data."""
+        known = self.loss.alike or self.loss.smooth
+        return self.nonzeros is not None and not self.intercept and known
 
     @property
     def is_small(self) -> bool:
@@ -218,7 +308,7 @@ class Size:
     @property
     def is_widened(self) -> bool:
         """Whether X is dense and of single precision."""
-        return self.nonzeros is None and self.stored < DOUBLE * self.n * (self.d + 1)
+        return self.nonzeros is None and self.stored < DOUBLE * self.n * self.columns
 
     @property
     def begins(self) -> bool:
@@ -232,7 +322,7 @@ class Size:
     def _begins_rough(self) -> bool:
         """Whether hybrid gradient steps come first (:class:`.PrimalDual`), for dense data."""
         fits = (self.n + self.d) * self.k <= DENSE_ENTRIES
-        return not self.loss.smooth and (self.d + 1) * self.k > self.n and fits
+        return not self.loss.smooth and self.columns * self.k > self.n and fits
 
 
 def with_rest(arrays: float) -> int:

@@ -19,9 +19,6 @@ from fenchel.solvers.primal_dual import solution_size
 from fenchel.solvers.proximal_newton import DAMPED, PRODUCTS, RAISED
 from fenchel.solvers.working_set import Entries, many
 
-#: Bytes of a sample with curvature in a class: row, weight, share, and two numbers of a product.
-OF_POSITION = 36
-
 
 @dataclass(frozen=True)
 class Met:

@@ -18,7 +18,13 @@ from fenchel.problem import Matrix
 from fenchel.samples import BLOCK_ENTRIES as HASHED_ENTRIES
 from fenchel.samples import canonical, distinct
 from fenchel.traced_memory import Peak, kernels_and_modules
-from fenchel.validation import check_entries, check_number, check_sample_weight, encode_labels
+from fenchel.validation import (
+    check_entries,
+    check_flag,
+    check_number,
+    check_sample_weight,
+    encode_labels,
+)
 
 #: A fit is traced again where kernels were loaded on the way, so many times at most.
 TRACED_FITS = 3
@@ -43,6 +49,7 @@ def estimate_memory(
     *,
     alpha: float = 1e-3,
     alpha_scale: str = "absolute",
+    fit_intercept: bool = True,
     sample_weight: Any = None,
 ) -> int:
     """Bytes that fitting a model adds to those of X and y at the peak, about.
@@ -57,8 +64,9 @@ def estimate_memory(
     which depends on the penalty: where it matters, a fit is begun, of all rows up to 4 million
     entries of X and scores, and ends at the first Hessian that it would form, or after 600 hybrid
     gradient steps: with the hinge loss on wide dense data that can be most of the fit. Of sparse
-    data with more than a million it is only seen whether zero is the solution, and with sparsemax
-    what the penalty tells of its support. docs/memory.md has ratios to the measured peak, what the
+    data with more than a million it is only seen whether zero is the solution, with sparsemax what
+    the penalty tells of its support, and without an intercept which classes want a coefficient:
+    the others take little. docs/memory.md has ratios to the measured peak, what the
     look costs, and what is off by more than 20%.
     Where a fit takes about a megabyte or less, the estimate is no more than an order of magnitude:
     what the interpreter has free makes as large a difference as the fit.
@@ -70,24 +78,26 @@ def estimate_memory(
         matrices that are not by rows, are converted by a fit: that copy is counted.
     y : (n,) labels, or the number of classes: the answer is for a small penalty then, and as if no
         sample were there twice.
-    loss, alpha, alpha_scale, sample_weight : as in :class:`~fenchel.SparseLinearClassifier`. Equal
-        samples of a class count once, and those without weight not at all, as in ``fit``.
+    loss, alpha, alpha_scale, fit_intercept, sample_weight : as in
+        :class:`~fenchel.SparseLinearClassifier`. Equal samples of a class count once, and those
+        without weight not at all, as in ``fit``.
     """
     given = X
     X = check_entries(X)
     converted = converted_bytes(given if sp.issparse(given) else X)
     alpha = check_number("alpha", alpha, remedy="give the l1 penalty as a number >= 0")
     check_scale(alpha_scale)
+    intercept = check_flag("fit_intercept", fit_intercept)
     if isinstance(y, int | np.integer):
         _refuse_few(int(y))
-        return Size.of(X, int(y), loss).fit_bytes() + converted
+        return Size.of(X, int(y), loss, intercept=intercept).fit_bytes() + converted
     codes, labels = encode_labels(y, X.shape[0])
     _refuse_few(labels.size)
     if sample_weight is not None:
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
     X = canonical(X)
     samples = distinct(X, codes, sample_weight)
-    size = Size.of(X, labels.size, loss, samples[0])
+    size = Size.of(X, labels.size, loss, samples[0], intercept)
     asked = X, codes, alpha, alpha_scale, samples
     found = traced(size, *asked) if size.is_small else None
     if found is None:
@@ -143,7 +153,8 @@ def traced_once(
     peak, (rows, weights) = Peak(), samples
     tracemalloc.start()
     try:
-        problem = begun(X, codes[rows], codes.max() + 1, size.loss, alpha, scale, rows, weights)
+        k, asked = codes.max() + 1, (alpha, scale, rows, weights, size.intercept)
+        problem = begun(X, codes[rows], k, size.loss, *asked)
         if problem is None:
             return None
         seen = seen_of(problem, UntilHessian(peak), problem.n, problem.n, FIT_TOL)
@@ -170,9 +181,13 @@ def looked_at(
     """What a look at no more rows than so many tells: None where it would not matter."""
     asked = X, codes, size.loss, alpha, scale
     if size.nonzeros is not None:  # a part of sparse data may have signal where all have none
-        return look(*asked, size.n, size.begins, samples) if most >= size.n else None
+        if most < size.n:
+            return None
+        return look(*asked, size.n, size.begins, samples, size.intercept)
     if size.fit_bytes() <= (1.0 + SMALL_PART) * size.fit_bytes(Seen()):
         return None
     rows = int(min(size.n, max(LEAST_ROWS, LOOK_ENTRIES // (size.d + size.k)), most))
     enough = rows >= min(size.n, LEAST_ROWS)
-    return look(*asked, rows, samples=samples) if enough else None
+    if not enough:
+        return None
+    return look(*asked, rows, samples=samples, intercept=size.intercept)

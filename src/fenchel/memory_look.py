@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from fenchel.fit_size import DOUBLE, LOOK_FREQUENT, POSITION, SUPPORT, Seen
-from fenchel.late_hessian import OF_POSITION, Met, forms_later, gathered_later
+from fenchel.common_part import MANY_CLASSES
+from fenchel.fit_size import DOUBLE, LOOK_FREQUENT, OF_POSITION, POSITION, SUPPORT, Apart, Seen
+from fenchel.late_hessian import Met, forms_later, gathered_later
 from fenchel.losses import Loss, Sparsemax
 from fenchel.path import largest_penalty
 from fenchel.problem import Matrix, Problem
+from fenchel.solvers.alike import Alike
 from fenchel.solvers.class_newton import NEW_BY_CLASS
 from fenchel.solvers.diagonal_blocks import block_bytes
 from fenchel.solvers.gathered import are_frequent, features_of
@@ -22,7 +25,16 @@ from fenchel.solvers.l1_model import BLAS_SIZE
 from fenchel.solvers.newton_state import State
 from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
-from fenchel.solvers.working_set import MANY, Columns, Entries, many, most_new, violators
+from fenchel.solvers.working_set import (
+    MANY,
+    Columns,
+    Entries,
+    first_entries,
+    many,
+    most_new,
+    violators,
+    worst,
+)
 from fenchel.solving import solve_problem
 from fenchel.traced_memory import Peak, TracedRoom
 
@@ -47,6 +59,9 @@ NEARBY = 1.4
 #: Newton steps without a Hessian read X itself as long as V is dense. With a loss that is not
 #: smooth it will not stay so: about this part of what is gathered of X then, at its densest.
 GATHERED = 0.75
+
+#: No more of a Hessian is solved than about so many times the equations of the vertex that V tells.
+EQUATIONS = 1.1
 
 #: By more rows more coefficients are used, with about this power of their number.
 LOOK_GROWTH = 0.1
@@ -166,6 +181,7 @@ def look(
     n_rows: int,
     begins: bool = True,
     samples: Samples | None = None,
+    intercept: bool = True,
 ) -> Seen | None:
     """The Hessian of a fit, about, by the beginning of one with some of its rows.
 
@@ -178,18 +194,18 @@ def look(
     # drawn, because labels often come in turns; by the same seed, so that the answer is the same
     drawn = np.sort(np.random.default_rng(0).choice(rows.size, n_rows, replace=False))
     n, rows, weights = rows.size, rows[drawn], weights[drawn]
-    problem = begun(X, codes[rows], k, loss, alpha, scale, rows, weights)
+    problem = begun(X, codes[rows], k, loss, alpha, scale, rows, weights, intercept)
     if problem is None:
         return None
     if not begins:
         if ends_at_start(problem):
-            return Seen(at_start=True)
-        frequent = frequent_entries(problem)
+            return Seen(at_start=True, even=is_even(problem))
+        wanted, frequent = apart(problem), frequent_entries(problem)
         # a Hessian on them is as of dense data, unless the working set is too large for one
         may_form = frequent > 0 and most_new(problem, 0, NEW_BY_CLASS) <= BLAS_SIZE
         if not may_form or frequent + problem.n * problem.k > LOOK_FREQUENT:
             part = support(problem) if isinstance(loss, Sparsemax) else SUPPORT
-            return Seen(support=part, only_start=True, frequent=frequent)
+            return Seen(support=part, only_start=True, frequent=frequent, apart=wanted)
     # hybrid gradient steps are cheap, and may be all that there is
     whole = problem.design.is_sparse or UntilHessian._begins_rough(problem)
     return seen_of(problem, UntilHessian(), n, n_rows, FIT_TOL if whole else LOOK_TOL)
@@ -212,7 +228,9 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         if solver.traced and isinstance(state, State):  # what V had before is in the trace
             settled = np.count_nonzero(state.V) / state.V.size
         frequent = frequent_entries(problem)
-        return Seen(LATER * first, samples=samples, frequent=frequent, settled=settled)
+        return Seen(
+            LATER * first, samples=samples, frequent=frequent, settled=settled, apart=apart(problem)
+        )
     times, instead, blocks = n / n_rows, 0.0, 0.0
     more = times**LOOK_GROWTH
     if cut:  # Newton steps may follow
@@ -240,9 +258,11 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
     # with a loss that is not smooth as many samples have curvature as coefficients are used
     samples_grow = times if loss.smooth else more * met.at_the_end
     most_solved = np.inf if first else met.most_solved(samples_grow)
-    used = int(min(used, most_solved))
+    used, last = int(min(used, most_solved)), met.used
+    if loss.smooth and not (first or dense):  # more are used than stay: a Hessian comes late
+        last = min(last, int(EQUATIONS * solution_size(V)))
     # all that are used, where Newton steps are still to come
-    largest, face = LATER * max(first, used), float(used)
+    largest, face = LATER * max(first, used), float(min(used, last))
     if loss.twice_differentiable and not first:
         largest = NEARBY * used
     if not loss.smooth:
@@ -250,9 +270,11 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
             coming = COMING * most_new(problem, used, growth=GROWTH_SMOOTHED)
             largest = max(largest, used + coming)
         face = min((used + largest) / 2.0, most_solved)
+        if not dense:
+            face = min(face, max(used, EQUATIONS * solution_size(V)))
     most = min(possible, BLAS_SIZE)
-    formed = not without or forms_later(problem, met, more * face, samples_grow)
-    if not first and (met.used > BLAS_SIZE or not formed):
+    formed = not without or forms_later(problem, replace(met, used=last), more * face, samples_grow)
+    if not first and (last > BLAS_SIZE or not formed):
         return Seen(without=True, instead=instead, blocks=blocks, dense=dense)
     sizes = min(more * largest, most), min(more * face, most)
     return Seen(*sizes, samples=more * samples, instead=instead, blocks=blocks, dense=dense)
@@ -267,11 +289,12 @@ def begun(
     scale: str,
     rows: np.ndarray,
     weights: np.ndarray | None = None,
+    intercept: bool = True,
 ) -> Problem | None:
     """The problem of a fit to some rows of X: None where these have no signal."""
     problem = Problem.from_data(
         X, codes, loss=loss, lam=0.0, sample_weight=weights, classes=np.arange(k),
-        fit_intercept=True, rows=rows,
+        fit_intercept=intercept, rows=rows,
     )  # fmt: skip
     try:
         unit = 1.0 if scale == "absolute" else largest_penalty(problem)
@@ -290,6 +313,35 @@ def frequent_entries(problem: Problem) -> int:
     if not are_frequent(problem, Columns.of(problem.design), entries):
         return 0
     return problem.n * features_of(problem, entries).size
+
+
+def apart(problem: Problem) -> Apart | None:
+    """What wants to leave zero, where classes without coefficients have nothing of their own.
+
+    By the columns that all classes share then: no array of scores is made.
+    """
+    loss, (n, d, k) = problem.loss, (problem.n, problem.d, problem.k)
+    if not problem.design.is_sparse or problem.has_free or not (loss.alike or loss.smooth):
+        return None
+    first_row = [1.0 / k] * 2 if loss.smooth else [0.0, 1.0 / (k - 1)]
+    V = np.tile(first_row, (n, 1))  # of the true class, and of each of the others
+    known = Alike(problem, np.empty(0, np.int64))
+    feature, klass, excess, _ = known.violators(V, d * k)
+    length = np.diff(Columns.of(problem.design).data[0])
+    met = np.minimum(np.bincount(klass, length[feature], k), n).sum() / (n * k)
+    first, _, _ = worst(feature, klass, excess, first_entries(d, k, NEW_BY_CLASS))
+    return Apart(np.unique(klass).size, float(met), float(length[first].sum()) / n)
+
+
+def is_even(problem: Problem) -> bool:
+    """Whether the first dual point is the same in all classes but the true one.
+
+    Its rows are, at zero; beside an intercept it gets the masses of the classes. Of residuals only
+    what differs is made then, if classes are not few.
+    """
+    masses = np.bincount(problem.y, weights=problem.weights, minlength=problem.k)
+    same = not problem.intercept or np.allclose(masses, masses[0], rtol=1e-12, atol=0.0)
+    return bool(same and problem.k >= MANY_CLASSES)
 
 
 def ends_at_start(problem: Problem) -> bool:

@@ -12,12 +12,13 @@ import scipy.sparse as sp
 from joblib.parallel import BACKENDS, get_active_backend
 
 from fenchel.design import is_hardly_sparse
-from fenchel.fit_size import DOUBLE, POSITION, SCORE_ARRAYS, Seen, Size
+from fenchel.fit_size import DOUBLE, POSITION, SCORE_ARRAYS, Apart, Seen, Size
 from fenchel.free_memory import available_memory
 from fenchel.memory import looked_at
 from fenchel.memory_look import Samples
 from fenchel.problem import Matrix
 from fenchel.solvers.primal_dual import PrimalDual
+from fenchel.validation import check_flag, check_penalty_factor
 
 #: Bytes of a process of its own for a fold, with the modules and kernels that it loads.
 PROCESS = 200_000_000
@@ -93,17 +94,29 @@ def check(
     free, loss, k = available_memory(), estimator.loss, estimator.classes_.size
     if free is None:
         return
-    size = Size.of(X, k, loss, samples[0])
+    size = Size.of(X, k, loss, samples[0], intercept=has_all_columns(estimator, X.shape[1]))
     folds = None if splits is None else Folds.of(X, size, splits, estimator.n_jobs)
     need = Need(is_certified(estimator), folds)
     if need(size, None) <= free:  # with any penalty: no need to look
         return
     seen = None
     if need.certified:  # the look itself has to fit: it forms no Hessian
-        most = most_of(size.n, lambda n: need(size.with_rows(n), Seen()) <= free)
+        least = Seen(only_start=True, apart=Apart(0, 0.0, 0.0)) if size.is_apart else Seen()
+        most = most_of(size.n, lambda n: need(size.with_rows(n), least) <= free)
         seen = looked_at(size, X, codes, *penalty, samples, most)
     if need(size, seen) > free:
         raise MemoryError(refusal(X, size, seen, need, free))
+
+
+def has_all_columns(estimator: Any, d: int) -> bool:
+    """Whether every class has scores of its own from the start, as beside an intercept.
+
+    A feature without penalty may have a coefficient in each of them, and a V that a fit begins with
+    has a column for each.
+    """
+    intercept = check_flag("fit_intercept", estimator.fit_intercept)
+    free = not check_penalty_factor(estimator.penalty_factor, d).all()
+    return intercept or free or getattr(estimator, "warm_start", False)
 
 
 def is_certified(estimator: Any) -> bool:
@@ -169,8 +182,8 @@ def _remedies(X: Matrix, size: Size, seen: Seen | None, need: Need, free: int) -
 def _stored_sparse(X: np.ndarray, size: Size) -> Size:
     """The size where only the non-zeros of an array are stored, if these are few."""
     part = np.count_nonzero(X) / X.size
-    nonzeros = int(part * size.n * size.d) + size.n
-    if is_hardly_sparse(size.n, size.d + 1, nonzeros):
+    nonzeros = int(part * size.n * size.d) + size.n * size.intercept
+    if is_hardly_sparse(size.n, size.columns, nonzeros):
         return size
     return replace(size, stored=nonzeros * (DOUBLE + POSITION), nonzeros=nonzeros)
 

@@ -27,8 +27,8 @@ def predict(X):
     return fit().predict(X)
 
 
-def estimate(X):
-    return estimate_memory(X, Y)
+def estimate(X=X, **params):
+    return estimate_memory(X, Y, **params)
 
 
 def nan_of(model, X, y):
@@ -77,6 +77,7 @@ def fold_without_weight():
         (fit, {"sample_weight": MASKED[:, 0]}, ["sample_weight", "12 masked"]),
         (fit, {"y": np.array([b"a", b"b", b"c"])[Y]}, ["y", "bytes", "decode"]),
         (fit, {"y": np.array([b"a", "b", "c"], dtype=object)[Y]}, ["y", "bytes", "decode"]),
+        (estimate, {"fit_intercept": "False"}, ["fit_intercept", "'False'", "True or False"]),
         (estimate, {"X": Plan()}, ["X", "Plan", "no rows", "X.collect()"]),
         (fit_cv, {"scoring": "neg_log_loss"}, ["scoring", "'neg_log_loss'", "loss='softmax'"]),
         (fit_cv, {"scoring": nan_of, "alphas": 3}, ["scoring", "nan", "alphas_[0]", "finite"]),

@@ -94,6 +94,42 @@ def test_a_late_hessian_is_counted_for_no_more_than_pays(monkeypatch):
     assert memory_look.look(*arguments).without
 
 
+def test_no_more_of_a_hessian_is_solved_than_a_vertex_has_equations(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 10
+    X = rng.standard_normal((600, 150))
+    X[np.arange(600), y] += 3.0
+    faces = []
+    for times in (0.0, memory_look.EQUATIONS, np.inf):
+        monkeypatch.setattr(memory_look, "EQUATIONS", times)
+        seen = memory_look.look(X, y, get_loss("hinge"), 1e-2, "absolute", y.size)
+        faces.append(seen.face)
+    assert not seen.dense
+    assert 0 < faces[0] <= faces[1] <= faces[2] < seen.hessian
+    assert faces[0] < faces[2]
+
+
+def test_more_coefficients_are_used_of_a_rough_model_than_stay(monkeypatch):
+    """With sparsemax: a Hessian too large for those of the look may be formed of the others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 10
+    X = rng.standard_normal((1500, 150))
+    X[np.arange(1500), y] += 3.0
+    monkeypatch.setattr("fenchel.solvers.newton_state.BLAS_SIZE", 10)  # none while it is looked at
+    monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)
+    arguments = X, y, get_loss("sparsemax"), 3e-3, "absolute", y.size
+    seen = {}
+    for equations in (50, 10**6):
+        monkeypatch.setattr(memory_look, "solution_size", lambda V, size=equations: size)
+        seen[equations] = memory_look.look(*arguments)
+    assert seen[50].face == int(1.1 * 50) < seen[10**6].face
+    assert seen[50].hessian == seen[10**6].hessian > 0
+    monkeypatch.setattr(memory_look, "BLAS_SIZE", 100)
+    assert memory_look.look(*arguments).without
+    monkeypatch.setattr(memory_look, "solution_size", lambda V: 50)
+    assert not memory_look.look(*arguments).without
+
+
 def test_a_hessian_is_formed_at_last_if_it_is_ever_cheap_enough(monkeypatch):
     softmax = SimpleNamespace(loss=get_loss("softmax"), n=10_000, k=20)
     hinge = SimpleNamespace(loss=get_loss("hinge"), n=10_000, k=20)
@@ -147,6 +183,9 @@ def test_blocks_of_single_classes_are_counted(monkeypatch):
     assert seen.blocks < 2 * max(block.nbytes for block in made)
     size = Size.of(X, 6, "sparsemax")
     assert size.fit_bytes(Seen(blocks=2e8)) - size.fit_bytes(Seen(blocks=1e8)) == 1e8
+    # what was gathered before a Hessian is not all given back
+    none, some = (size.fit_bytes(Seen(4000.0, instead=n)) for n in (0.0, 1e8))
+    assert some - none == pytest.approx(fit_size.KEPT * 1e8, abs=2)
     assert Entries(np.arange(5), np.array([0, 0, 0, 1, 1]), np.ones(5)).block_bytes == 8 * (13 + 9)
 
 

@@ -26,6 +26,11 @@ from fenchel.solvers.working_set import Entries, worst
 FEW_CLASSES, LARGE, MOST = 0.7, 1 << 22, np.iinfo(np.uint16).max
 
 
+def share(n: int, k: int, known: int) -> bool:
+    """Whether classes of large sparse data share columns where so many have their own."""
+    return known + 2 <= FEW_CLASSES * k <= FEW_CLASSES * MOST and n * k >= LARGE
+
+
 @dataclass(frozen=True)
 class Alike:
     """A problem, and the classes worked on so far, in ascending order."""
@@ -36,10 +41,9 @@ class Alike:
     @classmethod
     def of(cls, problem: Problem, classes: np.ndarray) -> Alike | None:
         """None where every class has its own column."""
-        few = classes.size + 2 <= FEW_CLASSES * problem.k <= FEW_CLASSES * MOST
-        large = problem.n * problem.k >= LARGE and isinstance(problem.design, SparseDesign)
+        worth = problem.design.is_sparse and share(problem.n, problem.k, classes.size)
         # a feature without penalty has a coefficient in every class
-        suits = few and large and problem.loss.alike and not problem.has_free
+        suits = worth and problem.loss.alike and not problem.has_free
         return cls(problem, classes) if suits else None
 
     @cached_property
