@@ -96,9 +96,9 @@ def test_a_late_hessian_is_counted_for_no_more_than_pays(monkeypatch):
 
 def test_no_more_of_a_hessian_is_solved_than_a_vertex_has_equations(monkeypatch):
     rng = np.random.default_rng(0)
-    y = np.arange(600) % 10
-    X = rng.standard_normal((600, 150))
-    X[np.arange(600), y] += 3.0
+    y = np.arange(1500) % 10
+    X = rng.standard_normal((1500, 150))
+    X[np.arange(1500), y] += 3.0
     faces = []
     for times in (0.0, memory_look.EQUATIONS, np.inf):
         monkeypatch.setattr(memory_look, "EQUATIONS", times)
