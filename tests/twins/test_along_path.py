@@ -8,6 +8,7 @@ import pytest
 from fenchel.problem import Problem
 from fenchel.solvers import along_path, proximal_newton
 from fenchel.solvers.along_path import newcomers
+from fenchel.solvers.base import Start
 from fenchel.solvers.newton_state import State
 from fenchel.solvers.proximal_newton import ProximalNewton
 
@@ -22,7 +23,7 @@ def next_penalty(positive: bool) -> State:
     solver = ProximalNewton()
     state = solver.init(problem, None, rng, 1)
     solver.advance(state, 8)
-    solver.follow(state, problem.with_penalty(0.01), None, rng, 1)
+    solver.follow(state, problem.with_penalty(0.01), Start(np.zeros((40, 4))), rng, 1)
     state.know_gradient()
     return state
 
