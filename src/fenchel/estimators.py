@@ -21,6 +21,7 @@ from fenchel.driver import Callback
 from fenchel.losses import Loss, Softmax, Sparsemax, get_loss
 from fenchel.path import (
     Path,
+    continued,
     penalties,
     regularisation_path,
     resolve_alpha,
@@ -331,10 +332,16 @@ class SparseLinearClassifier(LinearClassifier):
         X, codes, weights = read_training_data(self, X, y, sample_weight)
         last = smallest_penalty(alphas, eps=eps, scale=self.alpha_scale)
         problem, options = make_problem(self, X, codes, weights, last), solver_options(self)
-        limit = options["max_time"]
+        solver = options["solver"] = continued(problem, options["solver"])
         with shown(self.verbose):
             grid = penalties(
-                problem, alphas, eps=eps, scale=self.alpha_scale, tol=self.tol, max_time=limit
+                problem,
+                alphas,
+                eps=eps,
+                scale=self.alpha_scale,
+                tol=self.tol,
+                max_time=options["max_time"],
+                solver=solver,
             )
             monitor = FitMonitor(self, problem, X, y, weights)
             path = regularisation_path(

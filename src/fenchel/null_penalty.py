@@ -184,14 +184,18 @@ def _climb(problem: Problem, deadline: float = np.inf) -> float:
 
 
 def about_null_penalty(
-    problem: Problem, bound: float, tol: float, max_time: float | None = None
+    problem: Problem,
+    bound: float,
+    tol: float,
+    max_time: float | None = None,
+    solver: Continued | None = None,
 ) -> float:
     """:func:`lambda_max` as far as a gap of ``tol`` can tell, some per cent above it: f affine.
 
     From half of ``bound`` down to a penalty with a solution that is not zero, roughly, and then up
     again from one quotient of :func:`_climb` to the next: Dinkelbach's method, whose quotients come
     close within two or three solutions. It is ``bound`` where that is close enough to what a single
-    coefficient gains, or where the time ends before.
+    coefficient gains, or where the time ends before. The path may go on with the ``solver``.
     """
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     tol, c = float(np.clip(tol, *NEAR_GAPS)), problem.penalty_factor
@@ -199,7 +203,9 @@ def about_null_penalty(
     lower = 0.0 if b.any() else steepest_entry(problem)
     if lower <= bound <= lower * (1.0 + CLOSE):
         return bound
-    start, lam, solver = None, max(lower, FIRST * bound), Continued(PrimalDual())
+    if solver is None or not isinstance(solver.solver, PrimalDual):
+        solver = Continued(PrimalDual())
+    start, lam = None, max(lower, FIRST * bound)
     for _ in range(MAX_ROUNDS):
         above = lam > lower  # on the way down, where no more is asked than whether U is zero
         try:

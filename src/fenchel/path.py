@@ -94,7 +94,7 @@ def regularisation_path(
     dtype: np.dtype,
     callback: Callback,
 ) -> Path:
-    """All points of a path, or those so far; ``options`` are those of ``solve_problem``."""
+    """All points of a path, or those so far; ``options`` are those of :func:`walk`."""
     points: list[PathPoint] = []
     try:
         for alpha, result in walk(problem, grid, options, callback=callback):
@@ -110,11 +110,13 @@ def walk(
 ) -> Iterator[tuple[float, Result]]:
     """Solve for one penalty after the other; only the last solution is kept in memory.
 
-    An interrupted point, by Ctrl-C or by the callback, is the last one.
+    An interrupted point, by Ctrl-C or by the callback, is the last one. ``options`` are those of
+    ``solve_problem``; a solver that is :func:`continued` goes on from where it is.
     """
     start: Start | None = None
-    name = options["solver"]
-    method = Continued(choose(problem) if name == "auto" else get_solver(name, None))
+    method = options["solver"]
+    if not isinstance(method, Continued):
+        method = continued(problem, method)
     options = {**options, **more, "solver": method}
     for alpha, following in zip_longest(alphas, alphas[1:]):
         problem = problem.with_penalty(float(alpha))
@@ -123,6 +125,11 @@ def walk(
         if following is None or result.status == Status.INTERRUPTED:
             return
         start = _start(problem, result, float(following))
+
+
+def continued(problem: Problem, name: str) -> Continued:
+    """The solver of this name for one penalty after the other."""
+    return Continued(choose(problem) if name == "auto" else get_solver(name, None))
 
 
 def _start(problem: Problem, result: Result, alpha: float) -> Start:
@@ -146,8 +153,12 @@ def penalties(
     scale: str,
     tol: float,
     max_time: float | None,
+    solver: Continued | None = None,
 ) -> np.ndarray:
-    """The penalties of a path in absolute terms, the largest first."""
+    """The penalties of a path in absolute terms, the largest first.
+
+    A search for that is by the ``solver``, if it can, which so knows a point close to the first.
+    """
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         if alphas < 1:
             raise ValueError(f"alphas must be at least one penalty, found {alphas}.")
@@ -155,7 +166,8 @@ def penalties(
         eps = check_number("eps", eps, positive=True, remedy=remedy)
         if eps > 1.0:
             raise ValueError(f"eps must be at most 1, found {eps}: {remedy}.")
-        return largest_penalty(problem, tol, max_time) * np.geomspace(1.0, eps, int(alphas))
+        first = largest_penalty(problem, tol, max_time, solver)
+        return first * np.geomspace(1.0, eps, int(alphas))
     found = np.asarray(alphas)
     if found.ndim != 1 or found.dtype.kind not in "iuf":
         raise ValueError(
@@ -196,7 +208,12 @@ def check_scale(scale: str) -> None:
         raise ValueError(f"alpha_scale must be 'absolute' or 'max', found {scale!r}.")
 
 
-def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None = None) -> float:
+def largest_penalty(
+    problem: Problem,
+    tol: float = 1e-3,
+    max_time: float | None = None,
+    solver: Continued | None = None,
+) -> float:
     """Where a path starts: ``lambda_max``, for the hinge loss as far as ``tol`` can tell.
 
     An exact search costs as much as a path there. It begins with one of the dual points that are
@@ -209,7 +226,7 @@ def largest_penalty(problem: Problem, tol: float = 1e-3, max_time: float | None 
     norms, c = problem.gradient_row_norms(V), problem.penalty_factor
     bound = _finite(float((norms[c > 0] / c[c > 0]).max()) if (c > 0).any() else np.inf)
     searched = np.count_nonzero(c == 0.0) == problem.intercept and not PrimalDual.refuses(problem)
-    return about_null_penalty(problem, bound, tol, max_time) if searched else bound
+    return about_null_penalty(problem, bound, tol, max_time, solver) if searched else bound
 
 
 def _finite(value: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold
@@ -20,6 +20,7 @@ from fenchel.losses import Hinge
 from fenchel.null_penalty import NEAR
 from fenchel.path import largest_penalty, walk
 from fenchel.problem import Problem
+from fenchel.solvers.primal_dual import PrimalDual
 from fenchel.solving import solve_problem
 
 
@@ -209,6 +210,35 @@ def test_a_path_goes_on_from_what_the_solver_has_learnt(iris, loss):
         start, followed, afresh = result, followed + result.n_iter, afresh + alone.n_iter
     if loss != "softmax":  # of which an iteration is a single Newton step along a path
         assert followed < 0.9 * afresh
+
+
+@pytest.mark.parametrize("solver", ["auto", "proximal-newton"])
+def test_a_path_begins_where_the_search_for_its_first_penalty_ends(iris, solver, monkeypatch):
+    X, y = iris
+    begun, init = [], PrimalDual.init
+
+    def counted(self, problem, *rest):
+        begun.append(problem.lam)
+        return init(self, problem, *rest)
+
+    monkeypatch.setattr(PrimalDual, "init", counted)
+    path = SparseLinearClassifier("hinge", solver=solver).path(X, y, alphas=3)
+    assert len(begun) == 1  # the search, which only a solver of its own kind goes on from
+    assert begun[0] not in path.alphas
+    for point in path:
+        alone = fenchel.solve(X, y, lam=point.alpha, tol=1e-7, fit_intercept=True)
+        assert point.dual_gap <= 1e-3
+        assert point.dual_objective <= alone.primal
+        assert point.objective >= alone.dual
+
+
+def test_a_path_on_which_nothing_but_the_intercept_is_left_at_first_stays_short():
+    """There the centre once moved in each iteration, and eta grew to 1e8, which the others had."""
+    path = SparseLinearClassifier("hinge").path(*load_wine(return_X_y=True), alphas=20)
+    assert (path.dual_gaps <= 1e-3).all()
+    assert path.nonzeros[0] == 0
+    assert path[0].n_iter <= 5  # 27 then
+    assert max(point.n_iter for point in path) <= 15  # 39
 
 
 def test_what_does_not_depend_on_the_penalty_is_kept(iris):

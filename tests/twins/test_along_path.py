@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fenchel.certificate import certify
 from fenchel.problem import Problem
 from fenchel.solvers import along_path, proximal_newton
 from fenchel.solvers.along_path import newcomers
@@ -80,3 +81,29 @@ def test_newcomers_are_for_the_penalties_after_the_first(monkeypatch) -> None:
     assert not asked
     ProximalNewton().advance(state, 1)
     assert asked
+
+
+def test_a_survey_along_a_path_counts_the_masses_that_classes_lack() -> None:
+    """An intercept that is nearly zero would hide them: no product of U and G_U tells of them."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((90, 5)), np.repeat([0, 1, 2], [60, 20, 10])
+    problem = Problem.from_data(X, y, lam=10.0, fit_intercept=True)
+    U, V = np.zeros((6, 3)), rng.dirichlet(np.ones(3), 90)
+    U[-1] = [1e-9, 0.0, -1e-9]
+    solver = ProximalNewton()
+    state = solver.init(problem, Start(U, V), rng, 1)
+    gaps = {}
+    for state.on_path in (False, True):
+        solver._survey(state)
+        gaps[state.on_path] = state.gap
+    certified = certify(problem, U, state.V).gap
+    assert gaps[False] < 0.8 * certified
+    found, masses = problem.weights @ state.V, np.bincount(y) / 90
+    lost = (1.0 - masses / found).max() * (problem.weights @ (1.0 - state.V[np.arange(90), y]))
+    assert certified <= gaps[True] == pytest.approx(gaps[False] + lost)
+    flat = Problem.from_data(X, y, lam=10.0)
+    state = solver.init(flat, Start(U[:-1], V), rng, 1)
+    for state.on_path in (False, True):
+        solver._survey(state)
+        gaps[state.on_path] = state.gap
+    assert gaps[False] == gaps[True]

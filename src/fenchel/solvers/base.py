@@ -72,12 +72,17 @@ class Solver(ABC):
         """The state before the first iteration; ``horizon`` is the most iterations to come."""
 
     def follow(
-        self, state: Any, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+        self,
+        state: Any,
+        problem: Problem,
+        start: Start | None,
+        rng: np.random.Generator,
+        horizon: int,
     ) -> Any:
         """The state for another penalty on the data of ``state``, which is used up.
 
-        ``start`` is the best point of the run that ended in ``state``. A solver that has more than
-        that to hand on says so here.
+        ``start`` is the best point of the run that ended in ``state``, if it is known. A solver
+        that has more than that to hand on says so here.
         """
         return self.init(problem, start, rng, horizon)
 

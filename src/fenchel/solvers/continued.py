@@ -17,7 +17,8 @@ class Continued(Solver):
     """A solver for the points of a regularisation path: same data, another penalty each time.
 
     What the solver has learnt about the data, such as the length of its steps, carries over from
-    one run to the next (:meth:`~fenchel.solvers.base.Solver.follow`).
+    one run to the next (:meth:`~fenchel.solvers.base.Solver.follow`); so does the last point, where
+    no start is given.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Continued(Solver):
     def init(
         self, problem: Problem, start: Start | None, rng: np.random.Generator, horizon: int
     ) -> Any:
-        if self._last is None or start is None:
+        if self._last is None:
             self._last = self.solver.init(problem, start, rng, horizon)
         else:
             self._last = self.solver.follow(self._last, problem, start, rng, horizon)

@@ -200,7 +200,10 @@ class State:
         """Whether the smoothed problem is solved well enough for the centre to move.
 
         The gap of (U, V) is what smoothing costs, ``loss(z) - (<v - y, z> - f(v))``, plus the inner
-        error: complementarity, and the loss of dual value by scaling V towards the labels.
+        error: complementarity, and the loss of dual value by scaling V towards the labels, and
+        along a path by giving the classes their masses. Without that a solution of an intercept
+        alone, which tends to zero, would seem solved whatever V is: the centre would move, and eta
+        grow, in each iteration.
         """
         problem, entries = self.problem, self.entries
 
@@ -212,6 +215,8 @@ class State:
         F, linear, risk = (float(sum(parts)) for parts in zip(*problem.in_rows(of), strict=True))
         smoothing = risk - (linear - F)
         penalty = float(self.penalties[0] @ np.abs(entries.u))
+        if self.on_path:
+            scale *= 1.0 - self._mixed()
         inner = linear + penalty + (1.0 - scale) * -F
         self.gap = smoothing + inner
         primal, (lowest, highest) = risk + penalty, self.bracket
@@ -219,6 +224,18 @@ class State:
         # on the working set, subgradients below this make no larger inner error
         self.enough = 0.3 * INNER * smoothing / max(float(np.abs(entries.u).sum()), 1e-300)
         return abs(inner) <= INNER * smoothing  # below zero where free features are not solved
+
+    def _mixed(self) -> float:
+        """The part of V that a certificate replaces, so that all classes have their masses.
+
+        Zero where there is no intercept, and where G_U is not known: X is sparse, or G_U large.
+        """
+        problem = self.problem
+        if not problem.intercept or self.gradient is None:
+            return 0.0
+        excess = self.gradient[-1]  # of mass in V, beyond that in the labels
+        found = np.bincount(problem.y, weights=problem.weights, minlength=problem.k) + excess
+        return float((excess[found > 0.0] / found[found > 0.0]).max(initial=0.0))
 
     def gap_on_working_set(self, error: float, g: np.ndarray, penalty: np.ndarray) -> float:
         """About the gap, for a smooth loss and what ``subgradient`` returns: no look is needed.

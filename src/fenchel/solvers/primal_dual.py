@@ -127,7 +127,12 @@ class PrimalDual(PenalisedSolver):
         )
 
     def follow(
-        self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+        self,
+        state: State,
+        problem: Problem,
+        start: Start | None,
+        rng: np.random.Generator,
+        horizon: int,
     ) -> State:
         at_vertex = isinstance(state.method, LinearProgram)
         method, inner = state.before if at_vertex else (state.method, state.inner)

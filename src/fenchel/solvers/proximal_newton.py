@@ -164,7 +164,12 @@ class ProximalNewton(PenalisedSolver):
         return state
 
     def follow(
-        self, state: State, problem: Problem, start: Start, rng: np.random.Generator, horizon: int
+        self,
+        state: State,
+        problem: Problem,
+        start: Start | None,
+        rng: np.random.Generator,
+        horizon: int,
     ) -> State:
         """Keep the working set, the damping, and, with V as the centre, nearly the step."""
         last = state.problem.lam
