@@ -22,7 +22,7 @@ from fenchel.solvers.gathered import are_frequent, features_of
 from fenchel.solvers.hybrid_gradient import HybridGradient
 from fenchel.solvers.kept_hessian import Room
 from fenchel.solvers.l1_model import BLAS_SIZE
-from fenchel.solvers.newton_state import State
+from fenchel.solvers.newton_state import ETA_GROWTH, State
 from fenchel.solvers.primal_dual import PrimalDual, handed_over, solution_size
 from fenchel.solvers.proximal_newton import GROWTH_SMOOTHED
 from fenchel.solvers.working_set import (
@@ -62,6 +62,10 @@ GATHERED = 0.75
 
 #: No more of a Hessian is solved than about so many times the equations of the vertex that V tells.
 EQUATIONS = 1.1
+
+#: A look that is cut in hybrid gradient steps has seen the gap halve within so many iterations.
+#: Later that takes up to about so many times as long: Newton steps come if that is too long.
+LONGER_WAITS = 4
 
 #: By more rows more coefficients are used, with about this power of their number.
 LOOK_GROWTH = 0.1
@@ -108,6 +112,10 @@ class UntilHessian(PrimalDual):
         super().__init__()
         self.state: Any = None
         self.without = 0  # rounds of Newton steps
+        self.waited = 0  # hybrid gradient steps in which the gap did not halve, at most
+        self.patience = 0  # how many of them there may be, as of the last check
+        self.equations = 0  # of the vertex that was told when hybrid gradient was left
+        self.left = 0.0  # the gap by then, in parts of P(0)
         self.traced = peak is not None
         self.peak, self.deadline = peak, time.thread_time() + WHOLE_SECONDS
 
@@ -128,7 +136,20 @@ class UntilHessian(PrimalDual):
             super().advance(state, 1)
             self._count(newton)
 
+    def _hybrid_is_slow(self, state: Any) -> bool:
+        slow, inner = super()._hybrid_is_slow(state), state.inner
+        self.waited = max(self.waited, inner.iteration - state.since)
+        self.patience = self._patience(state.problem, inner.iteration, inner.now.V)
+        return slow
+
+    @property
+    def will_hand_over(self) -> bool:
+        """Whether Newton steps are to be expected after hybrid gradient steps that were cut."""
+        return LONGER_WAITS * self.waited >= self.patience
+
     def _hand_over(self, state: Any) -> None:
+        self.equations = solution_size(state.inner.now.V)
+        self.left = state.inner.gap / state.problem.at_zero
         super()._hand_over(state)  # a Newton iteration comes next
         if not self._traces(state):
             self._forbid_hessian(state)
@@ -233,7 +254,7 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         )
     times, instead, blocks = n / n_rows, 0.0, 0.0
     more = times**LOOK_GROWTH
-    if cut:  # Newton steps may follow
+    if cut and solver.will_hand_over:
         V, size = state.now.V, solution_size(state.now.V)
         entries = Entries.of(handed_over(solver.state, solver.points(solver.state)[0], size))
         few = entries.u.size
@@ -272,6 +293,14 @@ def seen_of(problem: Problem, solver: UntilHessian, n: int, n_rows: int, tol: fl
         face = min((used + largest) / 2.0, most_solved)
         if not dense:
             face = min(face, max(used, EQUATIONS * solution_size(V)))
+        if first and solver.equations and not (samples or dense):
+            # it is made of all that was handed over; of less later, if one centre is not enough
+            pairs = [(float(first), float(used))]
+            if solver.left > ETA_GROWTH * FIT_TOL:
+                end = min(EQUATIONS * solver.equations, float(possible))
+                coming = COMING * most_new(problem, int(end), growth=GROWTH_SMOOTHED)
+                pairs.append((end + coming, end))
+            largest, face = max(pairs, key=lambda pair: np.hypot(*pair))
     most = min(possible, BLAS_SIZE)
     formed = not without or forms_later(problem, replace(met, used=last), more * face, samples_grow)
     if not first and (last > BLAS_SIZE or not formed):

@@ -47,8 +47,9 @@ class Peak:
         most = self.fold()
         if self.room is None:
             return most
-        pages = self.room.array[: self.counted // (8 * PAGE) * PAGE].reshape(-1, PAGE)
-        return most - 8 * PAGE * int(pages.shape[0] - pages.any(axis=1).sum())
+        counted = self.room.array[: self.counted // 8]
+        pages = (counted[at : at + PAGE] for at in range(0, counted.size, PAGE))
+        return most - sum(page.nbytes for page in pages if not page.any())
 
     def end(self) -> None:
         """End the trace."""

@@ -100,13 +100,46 @@ def test_no_more_of_a_hessian_is_solved_than_a_vertex_has_equations(monkeypatch)
     X = rng.standard_normal((1500, 150))
     X[np.arange(1500), y] += 3.0
     faces = []
-    for times in (0.0, memory_look.EQUATIONS, np.inf):
+    for times in (0.0, memory_look.EQUATIONS, 3.0):
         monkeypatch.setattr(memory_look, "EQUATIONS", times)
         seen = memory_look.look(X, y, get_loss("hinge"), 1e-2, "absolute", y.size)
         faces.append(seen.face)
     assert not seen.dense
     assert 0 < faces[0] <= faces[1] <= faces[2] < seen.hessian
     assert faces[0] < faces[2]
+
+
+def test_a_hessian_of_what_was_handed_over_or_of_the_vertex_that_was_told(monkeypatch):
+    """Whichever is the larger, beside what is solved of it."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 10
+    X = rng.standard_normal((1500, 150))
+    X[np.arange(1500), y] += 3.0
+    monkeypatch.setattr(PackedQuadratic, "forms_hessian", lambda self: False)  # in one product
+    formed, square = [], memory_look.NoRoom.square
+    monkeypatch.setattr(
+        memory_look.NoRoom, "square", lambda self, size: formed.append(size) or square(self, size)
+    )
+    told, size = [], memory_look.solution_size
+    hand_over = memory_look.UntilHessian._hand_over
+    monkeypatch.setattr(
+        memory_look.UntilHessian,
+        "_hand_over",
+        lambda self, state: told.append(size(state.inner.now.V)) or hand_over(self, state),
+    )
+    monkeypatch.setattr(memory_look, "ETA_GROWTH", 0.0)  # far from the end
+    seen = []
+    for times in (0.0, 2.0):
+        monkeypatch.setattr(memory_look, "EQUATIONS", times)
+        seen.append(memory_look.look(X, y, get_loss("hinge"), 1e-2, "absolute", y.size))
+    first, later = seen
+    assert not first.dense
+    assert first.hessian == formed[0] > first.face > 0
+    assert later.face == 2 * told[-1] > first.face
+    coming = memory_look.most_new(SimpleNamespace(d=151, k=10), int(later.face), growth=0.25)
+    assert later.hessian == later.face + memory_look.COMING * coming
+    monkeypatch.setattr(memory_look, "ETA_GROWTH", np.inf)  # close to the end: no more of them
+    assert memory_look.look(X, y, get_loss("hinge"), 1e-2, "absolute", y.size) == first
 
 
 def test_more_coefficients_are_used_of_a_rough_model_than_stay(monkeypatch):

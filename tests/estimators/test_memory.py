@@ -102,6 +102,7 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     advance = HybridGradient.advance
     monkeypatch.setattr(HybridGradient, "advance", lambda *args: steps.append(1) or advance(*args))
     monkeypatch.setattr(memory_look, "LOOK_HYBRID", 60)
+    monkeypatch.setattr(memory_look, "LONGER_WAITS", 1e9)
     cut = memory.look(*arguments)
     assert len(steps) == 60
     assert 0.5 * whole.hessian < cut.hessian < 2.0 * whole.hessian
@@ -119,6 +120,32 @@ def test_hybrid_gradient_steps_of_a_look_end(hessian_matters, monkeypatch):
     without = memory.look(*arguments)
     assert without.dense
     assert without.instead > memory_look.GATHERED * 12 * memory_look.MANY * y.size * 110
+
+
+def test_no_newton_steps_are_counted_where_hybrid_gradient_is_likely_to_be_enough(
+    hessian_matters, monkeypatch
+):
+    """As long as the gap halves in a small part of the patience."""
+    X, y = hessian_matters
+    X = np.hstack([X, X[::-1]])
+    arguments = X, y, get_loss("hinge"), 3e-3, "absolute", y.size
+    monkeypatch.setattr(memory_look, "LOOK_HYBRID", 100)
+    waits, slow = [], memory_look.UntilHessian._hybrid_is_slow
+
+    def watched(self, state):
+        answer = slow(self, state)
+        inner = state.inner
+        patience = self._patience(state.problem, inner.iteration, inner.now.V)
+        waits.append((inner.iteration - state.since, patience))
+        return answer
+
+    monkeypatch.setattr(memory_look.UntilHessian, "_hybrid_is_slow", watched)
+    memory.look(*arguments)
+    least = waits[-1][1] / max(wait for wait, _ in waits)
+    monkeypatch.setattr(memory_look, "LONGER_WAITS", 0.99 * least)
+    assert memory.look(*arguments) == fit_size.Seen()
+    monkeypatch.setattr(memory_look, "LONGER_WAITS", 1.01 * least)
+    assert memory.look(*arguments).hessian > 0
 
 
 def test_copies_in_single_precision_leave_the_room_of_one_in_double():
