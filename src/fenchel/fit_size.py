@@ -69,7 +69,8 @@ SMOOTH_APART, MODEL_APART = 4.1, 0.5
 
 #: Of what was freed, some is still there when more is asked for, between nothing and all: at the
 #: end V has a column for every class. Arrays of more bytes than this are mapped, and unmapped.
-KEPT, MAPPED = 0.45, 32 << 20
+#: Beside the Hessian of dense data it is the second part of what steps before it have gathered.
+KEPT, KEPT_DENSE, MAPPED = 0.45, 0.6, 32 << 20
 
 #: X is held by rows and by columns, and what was freed beside them is not all used again. At the
 #: start two doubles for a non-zero are there as well, of which the norms of the columns are made,
@@ -248,7 +249,7 @@ class Size:
         # where V has few zeros, values are gathered only for no more entries than features
         read = POSITIONS * self.stored if seen.without and seen.dense else 0.0
         # of what steps before it have gathered, the allocator keeps some
-        kept = 0.0 if seen.dense else KEPT * seen.instead
+        kept = 0.0 if seen.dense else KEPT_DENSE * seen.instead
         work += max(hessian + kept, seen.instead, seen.blocks, read)
         if self.is_widened:
             work += WIDENED * DOUBLE * min(n * d, DESIGN_ENTRIES)

@@ -218,7 +218,7 @@ def test_blocks_of_single_classes_are_counted(monkeypatch):
     assert size.fit_bytes(Seen(blocks=2e8)) - size.fit_bytes(Seen(blocks=1e8)) == 1e8
     # what was gathered before a Hessian is not all given back
     none, some = (size.fit_bytes(Seen(4000.0, instead=n)) for n in (0.0, 1e8))
-    assert some - none == pytest.approx(fit_size.KEPT * 1e8, abs=2)
+    assert some - none == pytest.approx(fit_size.KEPT_DENSE * 1e8, abs=2)
     assert Entries(np.arange(5), np.array([0, 0, 0, 1, 1]), np.ones(5)).block_bytes == 8 * (13 + 9)
 
 
