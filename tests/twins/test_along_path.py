@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fenchel.certificate import certify
 from fenchel.problem import Problem
 from fenchel.solvers import along_path, proximal_newton
 from fenchel.solvers.along_path import newcomers
 from fenchel.solvers.base import Start
-from fenchel.solvers.newton_state import State
-from fenchel.solvers.proximal_newton import ProximalNewton
+from fenchel.solvers.newton_state import ETA_GROWTH, State
+from fenchel.solvers.proximal_newton import (
+    ETA_GROWTH_PATH,
+    ETA_GROWTH_PATH_SPARSE,
+    ProximalNewton,
+)
 
 
 def next_penalty(positive: bool) -> State:
@@ -107,3 +112,21 @@ def test_a_survey_along_a_path_counts_the_masses_that_classes_lack() -> None:
         solver._survey(state)
         gaps[state.on_path] = state.gap
     assert gaps[False] == gaps[True]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_steps_of_the_dual_grow_slower_after_the_first_penalty(sparse: bool) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((150, 40)) * (rng.random((150, 40)) < 0.1)
+    y = rng.integers(0, 4, 150)
+    problem = Problem.from_data(sp.csr_array(X) if sparse else X, y, lam=0.02)
+    assert problem.design.is_sparse == sparse
+    solver, nothing = ProximalNewton(), np.empty(0, np.int64)
+    state = solver.init(problem, None, rng, 1)
+    later = ETA_GROWTH_PATH_SPARSE if sparse else ETA_GROWTH_PATH
+    for growth in (ETA_GROWTH, later):
+        before, state.survey = state.eta, (nothing, nothing, True)
+        solver._look(state)  # which finds the smoothed problem solved, and moves the centre
+        assert state.eta == pytest.approx(growth * before)
+        solver.follow(state, problem.with_penalty(0.01), Start(np.zeros((40, 4))), rng, 1)
+    assert 1.0 < later < ETA_GROWTH

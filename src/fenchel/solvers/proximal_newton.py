@@ -101,9 +101,9 @@ SHORTEN, MANY_SCORES = 0.1, 1 << 22
 #: centre many entries are violated that stay zero, and the Hessian of all of them is large.
 GROWTH_SMOOTHED = 0.25
 
-#: The growth of eta on a path along dense data from the second point on, where the first centre is
-#: close already.
-ETA_GROWTH_PATH = 2.0
+#: The growth of eta on a path from the second point on, where the first centre is close already, on
+#: dense and on sparse data: with more of it the last centres ask for many damped steps.
+ETA_GROWTH_PATH, ETA_GROWTH_PATH_SPARSE = 2.0, 1.6
 
 #: The next centre, and the next point of a path, begin with at least this damping: less, which was
 #: right at the end of the one before, asks for long line searches now; the more where X is sparse.
@@ -188,8 +188,8 @@ class ProximalNewton(PenalisedSolver):
             state.Z = state.columns.product(entries, entries.u, problem.k)
             state.centre, state.V = state.V, state.centre
             state.eta = max(state.eta / ETA_GROWTH, _first_eta(problem))
+            state.growth = ETA_GROWTH_PATH_SPARSE if state.columns.sparse else ETA_GROWTH_PATH
             if not state.columns.sparse:
-                state.growth = ETA_GROWTH_PATH
                 shrink_centre(state, min(1.0, ratio))
             state.evaluate()
         if problem.loss.smooth and state.columns.sparse:  # conjugate gradients would be dear
